@@ -1,0 +1,359 @@
+//! What a device says of itself: properties, their kinds, units, ranges, tolerances and feedback; and what counts
+//! as the same value.
+//!
+//! Pure values. This module knows nothing of operations, time, transport or sentences.
+
+use std::{fmt, sync::Arc};
+
+/// The id of a device: 1 to 32 of `a-z 0-9 _ -` (wire protocol, *Topics*). It is the MQTT user name and part of the
+/// topics; what people call the device is a display name and lives elsewhere.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(Arc<str>);
+
+/// Why a text is no device id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no device id: 1 to 32 of a-z, 0-9, _ and - are allowed")]
+pub struct BadDeviceId(pub String);
+
+impl DeviceId {
+    /// Checks and takes an id.
+    ///
+    /// # Errors
+    /// [`BadDeviceId`] if it is empty, longer than 32 bytes or holds another character.
+    pub fn new(text: &str) -> Result<Self, BadDeviceId> {
+        let allowed = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
+        if (1..=32).contains(&text.len()) && text.bytes().all(allowed) {
+            Ok(Self(text.into()))
+        } else {
+            Err(BadDeviceId(text.chars().take(64).collect()))
+        }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a property, 1 to 32 bytes (wire protocol, *Bounds*).
+pub type PropertyName = Arc<str>;
+
+/// One value of a property.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// On or off; for a lock locked or unlocked, for a blind open or closed ([`Role`]).
+    Bool(bool),
+    /// A whole number.
+    Integer(i32),
+    /// A number; finite, up to six significant digits on the wire.
+    Number(f64),
+    /// A text, one word of an enum, or a colour `#rrggbb`; at most 128 bytes of UTF-8.
+    Text(Arc<str>),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(v) => write!(f, "{v}"),
+            Self::Integer(v) => write!(f, "{v}"),
+            Self::Number(v) => write!(f, "{v}"),
+            Self::Text(v) => f.write_str(v),
+        }
+    }
+}
+
+/// What sort of value a property has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number in `i32`.
+    Integer,
+    /// A finite number.
+    Number,
+    /// One of the words in [`Property::values`].
+    Enum,
+    /// Free text, at most 128 bytes.
+    Text,
+    /// `#rrggbb`, lower case.
+    Colour,
+}
+
+/// What a property is to a person; decides the words that people and models see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the words are their own explanation")]
+pub enum Role {
+    Light,
+    Socket,
+    Lock,
+    Door,
+    Blind,
+    Valve,
+    Heater,
+    Fan,
+    Pump,
+    Sensor,
+    Other,
+}
+
+/// Whether a wish outlives its operation (semantics 2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Class {
+    /// The wish lives only while its operation runs.
+    #[default]
+    Momentary,
+    /// The wish stays until changed.
+    Held,
+}
+
+/// How far down the physical chain a value is confirmed (semantics 3.5), lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Evidence {
+    /// Nothing is known.
+    None,
+    /// The command left the hub.
+    Sent,
+    /// The device says that it has the command.
+    Received,
+    /// Its software says that it has done it.
+    Firmware,
+    /// The electrical level was read back through an input.
+    Pin,
+    /// An independent measurement, taken after completion, agrees.
+    Sensor,
+}
+
+impl Evidence {
+    /// The word in answers, metrics and documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Sent => "sent",
+            Self::Received => "received",
+            Self::Firmware => "firmware",
+            Self::Pin => "pin",
+            Self::Sensor => "sensor",
+        }
+    }
+}
+
+/// One named value of a device, as the device describes it and the owner may override it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Property {
+    /// Its name on the wire.
+    pub name: PropertyName,
+    /// What it is to a person.
+    pub role: Role,
+    /// The sort of value.
+    pub kind: Kind,
+    /// The unit as the device writes it (`%`, `°C`); for display only.
+    pub unit: Option<Arc<str>>,
+    /// Smallest value allowed (numbers).
+    pub min: Option<f64>,
+    /// Largest value allowed (numbers).
+    pub max: Option<f64>,
+    /// Values are `min + n * step` (numbers).
+    pub step: Option<f64>,
+    /// How far apart two numbers may lie and still count as the same.
+    pub tolerance: Option<f64>,
+    /// The words of an enum.
+    pub values: Vec<Arc<str>>,
+    /// Whether a wish outlives its operation.
+    pub class: Class,
+    /// The highest evidence that the device offers for it.
+    pub feedback: Evidence,
+    /// How long the device expects to take from beginning to completion, milliseconds.
+    pub expected_ms: u32,
+    /// How long the value must hold after completion before it is asked for again, milliseconds (semantics 3.6).
+    pub stable_ms: u32,
+    /// Whether a caller may set it.
+    pub settable: bool,
+    /// Whether setting it twice does no harm.
+    pub repeatable: bool,
+}
+
+/// All that a device says it has: at most 64 properties (semantics 2.10).
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Description {
+    /// The properties, in the device's order.
+    pub properties: Vec<Property>,
+}
+
+/// Why a value is not allowed for a property. The text names what is allowed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ValueError {
+    /// Another sort of value.
+    #[error("{sent} is not {expected}")]
+    WrongKind {
+        /// What was sent.
+        sent: String,
+        /// The sort that is allowed, as a noun (`true or false`, `a whole number`).
+        expected: &'static str,
+    },
+    /// A number outside the range.
+    #[error("{sent} is outside {min} to {max}")]
+    OutOfRange {
+        /// What was sent.
+        sent: f64,
+        /// The smallest allowed.
+        min: f64,
+        /// The largest allowed.
+        max: f64,
+    },
+    /// A number between two steps.
+    #[error("{sent} is no step of {step} from {min}")]
+    OffStep {
+        /// What was sent.
+        sent: f64,
+        /// The step.
+        step: f64,
+        /// Where the steps begin.
+        min: f64,
+    },
+    /// A word that the enum does not have.
+    #[error("{sent:?} is not one of {}", allowed.join(", "))]
+    NotListed {
+        /// What was sent.
+        sent: String,
+        /// The words that are allowed.
+        allowed: Vec<Arc<str>>,
+    },
+    /// A text over 128 bytes, or a colour that is no `#rrggbb`.
+    #[error("{sent:?} is no {expected}")]
+    BadText {
+        /// What was sent, shortened.
+        sent: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+}
+
+/// Longest text value on the wire, bytes of UTF-8 (wire protocol, *Bounds*).
+const TEXT_BYTES_MAX: usize = 128;
+
+/// How much of a wrong value an error repeats, characters: enough to recognise it, too little to flood a log.
+const SHOWN_CHARS_MAX: usize = 64;
+
+impl Description {
+    /// The property of that name.
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        self.properties.iter().find(|p| &*p.name == name)
+    }
+}
+
+impl Property {
+    /// Checks a value against the kind, the range and the steps, and brings it into the one form that is stored, sent
+    /// and compared (semantics 2.5): `Integer` for whole kinds, `Number` for numbers, the enum's own spelling, lower
+    /// case colours.
+    ///
+    /// # Errors
+    /// [`ValueError`], which names what is allowed.
+    pub fn normalise(&self, sent: &Value) -> Result<Value, ValueError> {
+        match self.kind {
+            Kind::Bool => match sent {
+                Value::Bool(v) => Ok(Value::Bool(*v)),
+                Value::Integer(_) | Value::Number(_) | Value::Text(_) => Err(wrong_kind(sent, "true or false")),
+            },
+            Kind::Integer => {
+                let number = self.number(sent, "a whole number")?;
+                if number.fract() != 0.0 || number < f64::from(i32::MIN) || number > f64::from(i32::MAX) {
+                    return Err(wrong_kind(sent, "a whole number"));
+                }
+                self.check_range(number)?;
+                #[expect(clippy::cast_possible_truncation, reason = "whole and in range of i32, checked above")]
+                Ok(Value::Integer(number as i32))
+            }
+            Kind::Number => {
+                let number = self.number(sent, "a number")?;
+                self.check_range(number)?;
+                Ok(Value::Number(number))
+            }
+            Kind::Enum => {
+                let word = self.text(sent, "one of its words")?;
+                let known = self.values.iter().find(|v| v.eq_ignore_ascii_case(word));
+                known
+                    .map(|v| Value::Text(v.clone()))
+                    .ok_or_else(|| ValueError::NotListed { sent: shown(word), allowed: self.values.clone() })
+            }
+            Kind::Text => {
+                let text = self.text(sent, "a text")?;
+                if text.len() > TEXT_BYTES_MAX {
+                    return Err(ValueError::BadText { sent: shown(text), expected: "text of at most 128 bytes" });
+                }
+                Ok(Value::Text(text.into()))
+            }
+            Kind::Colour => {
+                let text = self.text(sent, "a colour like #ff8800")?;
+                let hex = text.strip_prefix('#').filter(|h| h.len() == 6 && h.bytes().all(|b| b.is_ascii_hexdigit()));
+                hex.map(|_| Value::Text(text.to_ascii_lowercase().into()))
+                    .ok_or_else(|| ValueError::BadText { sent: shown(text), expected: "colour like #ff8800" })
+            }
+        }
+    }
+
+    /// Whether two normalised values count as the same: numbers within the tolerance, or else half a step (semantics
+    /// 3.1 `equals`); everything else exactly.
+    pub fn same(&self, a: &Value, b: &Value) -> bool {
+        match (a, b) {
+            (Value::Number(a), Value::Number(b)) => {
+                let within = self.tolerance.or(self.step.map(|s| s / 2.0)).unwrap_or(0.0);
+                (a - b).abs() <= within
+            }
+            (Value::Integer(a), Value::Integer(b)) => {
+                let apart = f64::from((i64::from(*a) - i64::from(*b)).unsigned_abs().try_into().unwrap_or(u32::MAX));
+                apart <= self.tolerance.unwrap_or(0.0)
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    fn number(&self, sent: &Value, expected: &'static str) -> Result<f64, ValueError> {
+        match sent {
+            Value::Integer(v) => Ok(f64::from(*v)),
+            Value::Number(v) if v.is_finite() => Ok(*v),
+            Value::Number(_) | Value::Bool(_) | Value::Text(_) => Err(wrong_kind(sent, expected)),
+        }
+    }
+
+    fn text<'a>(&self, sent: &'a Value, expected: &'static str) -> Result<&'a str, ValueError> {
+        match sent {
+            Value::Text(v) => Ok(v),
+            Value::Bool(_) | Value::Integer(_) | Value::Number(_) => Err(wrong_kind(sent, expected)),
+        }
+    }
+
+    fn check_range(&self, sent: f64) -> Result<(), ValueError> {
+        let (min, max) = (self.min.unwrap_or(f64::MIN), self.max.unwrap_or(f64::MAX));
+        if sent < min || sent > max {
+            return Err(ValueError::OutOfRange { sent, min, max });
+        }
+        if let (Some(step), Some(min)) = (self.step, self.min) {
+            let steps = (sent - min) / step;
+            // One millionth of a step: six significant digits on the wire, and 0.1 is no binary fraction.
+            if step > 0.0 && (steps - steps.round()).abs() > 1e-6 {
+                return Err(ValueError::OffStep { sent, step, min });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn wrong_kind(sent: &Value, expected: &'static str) -> ValueError {
+    ValueError::WrongKind { sent: shown(&sent.to_string()), expected }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}

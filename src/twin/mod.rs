@@ -1,0 +1,2 @@
+//! The pure state machine of one device.
+pub mod words;
