@@ -1,1 +1,109 @@
-//! (ingress)
+//! From the bus to the device's actor: reads what devices send, and answers what it cannot read.
+//!
+//! Nothing is dropped: the broker's credits bound what is under way, a report's acknowledgement goes out once its actor
+//! has taken it in. One bad device disturbs nobody else.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc::Receiver;
+
+use crate::{
+    broker::{Broker, FromDevice, Receipt},
+    config::Config,
+    device::DeviceMsg,
+    dialect::native::{self, Heard},
+    fleet::Fleet,
+    metrics::Metrics,
+    property::DeviceId,
+};
+
+/// What ingress works with.
+pub struct Ingress {
+    /// Whom to tell.
+    pub fleet: Fleet,
+    /// Where an `error` goes back.
+    pub broker: Broker,
+    /// Where things are counted.
+    pub metrics: Arc<Metrics>,
+    /// The owner's word on properties.
+    pub config: Arc<Config>,
+}
+
+impl Ingress {
+    /// Runs until the broker has stopped.
+    pub async fn run(self, mut heard: Receiver<FromDevice>) {
+        while let Some(message) = heard.recv().await {
+            self.take(message);
+        }
+    }
+
+    fn take(&self, message: FromDevice) {
+        match message {
+            FromDevice::Connected { device, connection, version } => {
+                tracing::info!(device = %device, version = version.as_str(), "connected");
+                self.tell(&device, DeviceMsg::Connected(connection));
+            }
+            FromDevice::Disconnected { device, connection, why } => {
+                tracing::info!(device = %device, why = why.as_str(), "disconnected");
+                self.tell(&device, DeviceMsg::Disconnected(connection));
+            }
+            FromDevice::Event { device, payload, retained, receipt, .. } => {
+                self.event(&device, &payload, retained, receipt);
+            }
+            // The connection itself has said it already: behind the door a will adds nothing (semantics 5.5).
+            FromDevice::Will { .. } => self.metrics.event("will"),
+            FromDevice::Status { receipt, .. } => {
+                self.metrics.event("status");
+                receipt.taken();
+            }
+            FromDevice::Written { device, ticket } => self.tell(&device, DeviceMsg::Written(ticket)),
+            FromDevice::Lost { device, ticket, why } => {
+                tracing::debug!(device = %device, why = why.as_str(), "a command was not written");
+                self.tell(&device, DeviceMsg::Lost(ticket));
+            }
+            FromDevice::BusDown => {
+                tracing::error!("the bus died and is being rebuilt");
+                self.fleet.tell_all(|| DeviceMsg::BusDown);
+            }
+            FromDevice::BusUp => {
+                tracing::info!("the bus is back");
+                self.fleet.tell_all(|| DeviceMsg::BusUp);
+            }
+        }
+    }
+
+    fn event(&self, device: &Arc<str>, payload: &[u8], retained: bool, receipt: Receipt) {
+        let Ok(id) = DeviceId::new(device) else { return };
+        match native::decode(payload, retained) {
+            Ok((heard, unknown_words)) => {
+                self.metrics.event(heard.word());
+                self.metrics.unknown_words(unknown_words);
+                match heard {
+                    Heard::Hello(mut hello) => {
+                        let overridden = self.config.apply(&id, &hello.description);
+                        hello.description = Arc::new(overridden);
+                        self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
+                    }
+                    Heard::Report(report) => {
+                        self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
+                    }
+                    Heard::Nothing => receipt.taken(),
+                }
+            }
+            Err(mistake) => {
+                tracing::warn!(device = %device, %mistake, "an event cannot be read");
+                self.metrics.unreadable(mistake.word());
+                // A sentence and not silence (wire protocol, *Greeting* 3). It has been dealt with: it is acknowledged.
+                let _not_connected = self.broker.send(device, mistake.encode(), 0);
+                self.tell(device, DeviceMsg::Unreadable);
+                receipt.taken();
+            }
+        }
+    }
+
+    fn tell(&self, device: &str, message: DeviceMsg) {
+        if let Ok(id) = DeviceId::new(device) {
+            self.fleet.tell(&id, message);
+        }
+    }
+}

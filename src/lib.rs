@@ -13,6 +13,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod names;
 pub mod property;
+pub mod random;
 pub mod serve;
 pub mod sim;
 pub mod twin;
