@@ -3,7 +3,11 @@
 //! Nothing is dropped: the broker's credits bound what is under way, a report's acknowledgement goes out once its actor
 //! has taken it in. One bad device disturbs nobody else.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::mpsc::Receiver;
 
@@ -17,6 +21,10 @@ use crate::{
     property::DeviceId,
 };
 
+/// The shortest time between two `error` messages to one device: a board that floods with rubbish is not flooded back,
+/// and its maker still reads a sentence.
+const ERROR_EVERY: Duration = Duration::from_millis(200);
+
 /// What ingress works with.
 pub struct Ingress {
     /// Whom to tell.
@@ -27,17 +35,19 @@ pub struct Ingress {
     pub metrics: Arc<Metrics>,
     /// The owner's word on properties.
     pub config: Arc<Config>,
+    /// When each device was last told of a mistake; at most one entry for each device with credentials.
+    pub told: HashMap<Arc<str>, Instant>,
 }
 
 impl Ingress {
     /// Runs until the broker has stopped.
-    pub async fn run(self, mut heard: Receiver<FromDevice>) {
+    pub async fn run(mut self, mut heard: Receiver<FromDevice>) {
         while let Some(message) = heard.recv().await {
             self.take(message);
         }
     }
 
-    fn take(&self, message: FromDevice) {
+    fn take(&mut self, message: FromDevice) {
         match message {
             FromDevice::Connected { device, connection, version } => {
                 tracing::info!(device = %device, version = version.as_str(), "connected");
@@ -72,7 +82,7 @@ impl Ingress {
         }
     }
 
-    fn event(&self, device: &Arc<str>, payload: &[u8], retained: bool, receipt: Receipt) {
+    fn event(&mut self, device: &Arc<str>, payload: &[u8], retained: bool, receipt: Receipt) {
         let Ok(id) = DeviceId::new(device) else { return };
         match native::decode(payload, retained) {
             Ok((heard, unknown_words)) => {
@@ -80,24 +90,33 @@ impl Ingress {
                 self.metrics.unknown_words(unknown_words);
                 match heard {
                     Heard::Hello(mut hello) => {
-                        let overridden = self.config.apply(&id, &hello.description);
+                        let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
                         self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
                     }
                     Heard::Report(report) => {
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
                     }
-                    Heard::Nothing => receipt.taken(),
                 }
             }
             Err(mistake) => {
                 tracing::warn!(device = %device, %mistake, "an event cannot be read");
-                self.metrics.unreadable(mistake.word());
-                // A sentence and not silence (wire protocol, *Greeting* 3). It has been dealt with: it is acknowledged.
-                let _not_connected = self.broker.send(device, mistake.encode(), 0);
+                self.metrics.unreadable(mistake.reason.as_str());
+                self.answer(device, &mistake);
+                // It has been dealt with: it is acknowledged.
                 self.tell(device, DeviceMsg::Unreadable);
                 receipt.taken();
             }
+        }
+    }
+
+    /// A sentence and not silence (wire protocol, *Greeting*).
+    fn answer(&mut self, device: &Arc<str>, mistake: &native::Mistake) {
+        let now = Instant::now();
+        let told = self.told.get(device).is_some_and(|at| now.saturating_duration_since(*at) < ERROR_EVERY);
+        if !told {
+            self.told.insert(device.clone(), now);
+            let _not_connected = self.broker.send(device, mistake.encode().into(), 0);
         }
     }
 

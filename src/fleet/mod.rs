@@ -14,7 +14,7 @@ use std::{
     future::Future,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -88,6 +88,8 @@ struct Inner {
     /// Grows with each change of devices, names or descriptions.
     revision: Arc<AtomicU64>,
     recent: Recent,
+    /// From now on calls are refused at once.
+    stopping: AtomicBool,
 }
 
 /// The handle that callers hold; clones are the same fleet.
@@ -112,7 +114,13 @@ impl Fleet {
     /// [`ractor::SpawnErr`] if the actor system refuses.
     pub async fn start(context: Arc<Context>, limits: Limits) -> Result<Self, ractor::SpawnErr> {
         let revision = Arc::new(AtomicU64::new(1));
-        let inner = Arc::new(Inner { devices: DashMap::new(), context, revision, recent: Recent::default() });
+        let inner = Arc::new(Inner {
+            devices: DashMap::new(),
+            context,
+            revision,
+            recent: Recent::default(),
+            stopping: AtomicBool::new(false),
+        });
         let supervisor = supervisor::start(inner.clone(), limits).await?;
         Ok(Self { inner, supervisor })
     }
@@ -135,6 +143,7 @@ impl Fleet {
 
     /// Answers everybody who waits, then stops all actors.
     pub async fn shut_down(&self) {
+        self.inner.stopping.store(true, Ordering::Release);
         let _already_stopped = self.ask_supervisor(FleetMsg::ShutDown).await;
     }
 
@@ -252,6 +261,9 @@ impl Fleet {
 
     /// Waits for an actor that is being restarted.
     async fn running(&self, device: &DeviceId, answer_by: Instant) -> Result<ActorRef<DeviceMsg>, Refusal> {
+        if self.inner.stopping.load(Ordering::Acquire) {
+            return Err(Refusal::ShuttingDown);
+        }
         let Some(mut place) = self.inner.devices.get(device).map(|entry| entry.place.subscribe()) else {
             return Err(Refusal::UnknownDevice { asked: device.to_string(), near: Vec::new() });
         };

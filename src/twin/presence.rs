@@ -47,8 +47,9 @@ impl Twin {
     }
 
     pub(super) fn disconnected(&mut self, connection: u64) {
-        // The end of a connection that was taken over says nothing of the one that took it.
-        if self.line.connection == Some(connection) {
+        // The end of a connection that was taken over says nothing of the one that took it. Of which one a twin whose
+        // actor was restarted does not always know.
+        if self.line.connection.is_none_or(|open| open == connection) {
             self.line.connection = None;
             self.line.session = None;
             self.set_presence(Presence::Offline);
