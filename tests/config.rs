@@ -129,7 +129,7 @@ fn the_other_rules_between_settings_name_the_key_to_change() {
     let cases = [
         ("[timing]\nact_by_max_ms = 2999", "timing.act_by_max_ms is 2999"),
         ("[timing]\nwait_online_ms = 29_950", "timing.wait_online_ms is 29950"),
-        ("[mqtt]\ncredit_bytes = 65536\npacket_bytes_max = 65537", "mqtt.credit_bytes is 65536"),
+        ("[mqtt]\ncredit_bytes = 65535", "mqtt.credit_bytes is 65535; at least 16 times mqtt.packet_bytes_max (65536)"),
         ("[mqtt]\nlisten = \"127.0.0.1:8080\"", "http.listen (--http) is 127.0.0.1:8080, the same as mqtt.listen"),
     ];
     for (text, expected) in cases {

@@ -2,6 +2,9 @@
 
 use super::{Config, ms};
 
+/// How many of the largest packets the credits must hold at least, as the door wants it.
+const CREDIT_PACKETS_MIN: usize = 16;
+
 /// A rule that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}{} {problem}", flag.map(|flag| format!(" ({flag})")).unwrap_or_default())]
@@ -31,11 +34,12 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
         let problem = format!("is {}, the same as mqtt.listen; each needs a port of its own", http.listen);
         return broken("http.listen", Some("--http"), problem);
     }
-    // A packet that can never get its credits would stop its connection for good.
-    if mqtt.credit_bytes < mqtt.packet_bytes_max {
+    let credit_bytes_min = CREDIT_PACKETS_MIN * mqtt.packet_bytes_max;
+    if mqtt.credit_bytes < credit_bytes_min {
         let problem = format!(
-            "is {}; at least mqtt.packet_bytes_max ({}) is needed, or the largest packet could never be taken in",
-            mqtt.credit_bytes, mqtt.packet_bytes_max
+            "is {}; at least {CREDIT_PACKETS_MIN} times mqtt.packet_bytes_max ({credit_bytes_min}) is needed, or a few \
+             large packets would hold back all devices",
+            mqtt.credit_bytes
         );
         return broken("mqtt.credit_bytes", None, problem);
     }

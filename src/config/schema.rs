@@ -64,15 +64,15 @@ section! {
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 1883)), Allowed::Address;
         /// Connections at once, those in the handshake included. One more is closed unread, so a flood costs nobody
         /// who is connected. An idle connection costs about 2 kB.
-        connections_max: usize = 1024, within(1, 65_536);
+        connections_max: usize = 1024, within(1, 100_000);
         /// The largest MQTT packet a device may send; a larger one ends its connection. An event is at most 2 KiB.
-        packet_bytes_max: usize = 16_384, within(4_096, 262_144);
+        packet_bytes_max: usize = 4_096, within(2_304, 16_384);
         /// Reports of one device that may wait for their acknowledgement. At the limit its connection is not read
         /// until some are taken in; nothing is dropped.
-        inflight_max: usize = 16, within(1, 1_024);
+        inflight_max: u16 = 10, within(1, 1_000);
         /// Bytes of reports of all devices together that may wait to be taken in. At the limit reading stops
         /// everywhere until there is room; nothing is dropped.
-        credit_bytes: usize = 1_048_576, within(65_536, 67_108_864);
+        credit_bytes: usize = 1_048_576, within(36_864, 67_108_864);
         /// How long a new connection may take to say who it is, before it is closed.
         handshake_ms: u32 = 5_000, within(100, 60_000);
     }

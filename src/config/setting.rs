@@ -117,6 +117,16 @@ impl Setting for u32 {
     }
 }
 
+impl Setting for u16 {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Number(i64::from(*self)))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        number(scalar)
+    }
+}
+
 impl Setting for usize {
     fn scalar(&self) -> Option<Scalar> {
         i64::try_from(*self).ok().map(Scalar::Number)
