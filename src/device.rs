@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use crate::{
     broker::{Broker, Receipt, SendError},
     dialect::native,
-    metrics::Metrics,
+    metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         Twin,
@@ -33,7 +33,7 @@ pub struct Context {
     /// The way to the devices.
     pub broker: Broker,
     /// Where things are counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Metrics,
     /// Who this hub is: part of each welcome.
     pub identity: native::Identity,
     /// Times and bounds.
@@ -44,7 +44,7 @@ pub struct Context {
 
 impl Context {
     /// Puts together what the actors need.
-    pub fn new(broker: Broker, metrics: Arc<Metrics>, identity: native::Identity, settings: Settings) -> Self {
+    pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
         Self { broker, metrics, identity, settings, tickets: AtomicU64::new(1) }
     }
 }
@@ -174,6 +174,8 @@ pub struct State {
     /// Which operation a ticket of the broker belongs to.
     tickets: BTreeMap<u64, OpId>,
     session: Option<Arc<str>>,
+    /// One for each operation of the twin, so that the gauge is right also if this actor crashes.
+    in_flight: Vec<InFlight>,
     timer: Option<(Instant, AbortHandle)>,
 }
 
@@ -202,7 +204,9 @@ impl Device {
         match effect {
             Effect::Send(command) => return self.send(state, now, command),
             Effect::Reply { op, reply } => {
-                metrics.replied(&reply);
+                if let Reply::Refused(refusal) = &reply {
+                    metrics.call_refused(refusal.word());
+                }
                 if let Some(port) = state.replies.remove(&op) {
                     hand_over(metrics, port, reply);
                 }
@@ -212,20 +216,24 @@ impl Device {
                     hand_over(metrics, port, report);
                 }
             }
-            Effect::StageLeft { stage, spent } => metrics.stage_left(stage, spent),
-            Effect::Ended { outcome, stage, reason, elapsed } => metrics.ended(outcome, stage, reason, elapsed),
+            Effect::StageLeft { stage, spent } => metrics.stage_passed(stage, spent),
+            Effect::Ended { outcome, stage, reason, elapsed } => {
+                metrics.operation_ended(outcome, elapsed);
+                if let Some(reason) = reason {
+                    metrics.operation_failed(stage, reason);
+                }
+            }
             Effect::LateSuccess { op } => {
                 tracing::warn!(device = %self.id, %op, "done after all: reported after the operation had ended unconfirmed");
-                metrics.late_success();
+                metrics.succeeded_late();
             }
             Effect::Reverted { op, property } => {
                 tracing::warn!(device = %self.id, %op, %property, "went back by itself after a confirmed success");
-                metrics.reverted();
+                metrics.device_reverted();
             }
             Effect::Presence(presence) => {
                 tracing::info!(device = %self.id, %presence, "presence");
-                let before = self.shared.lock().presence.replace(presence);
-                metrics.presence_changed(before, presence);
+                self.shared.lock().presence = Some(presence);
             }
             Effect::Described(description) => {
                 self.shared.lock().description = Some(description);
@@ -233,11 +241,11 @@ impl Device {
             }
             Effect::Malformed { of_seq, property, error } => {
                 tracing::warn!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
-                metrics.unreadable("value");
-                let told = native::encode_malformed(of_seq, &property, error.as_ref());
-                let _not_connected = self.context.broker.send(self.id.as_str(), told, 0);
+                let mistake = native::malformed(of_seq, &property, error.as_ref());
+                metrics.event_unreadable(mistake.reason.as_str());
+                let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), 0);
             }
-            Effect::Ignored(why) => metrics.ignored(why),
+            Effect::Ignored(why) => metrics.report_ignored(why),
         }
         None
     }
@@ -254,7 +262,7 @@ impl Device {
             Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
         };
         let ticket = operation.as_ref().map_or(0, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
-        self.context.metrics.published(&command);
+        self.context.metrics.command_published(native::word(&command));
         match (self.context.broker.send(self.id.as_str(), payload, ticket), operation) {
             (Ok(()), Some(op)) => {
                 state.tickets.insert(ticket, op);
@@ -266,7 +274,10 @@ impl Device {
     }
 
     /// Keeps what a successor and the lists need.
-    fn publish(&self, state: &State, now: Instant) {
+    fn publish(&self, state: &mut State, now: Instant) {
+        let operations = state.twin.in_flight();
+        state.in_flight.truncate(operations);
+        state.in_flight.resize_with(operations, || self.context.metrics.operation_began());
         let memory = state.twin.memory(now);
         let mut known = self.shared.lock();
         known.memory = memory;
@@ -287,13 +298,14 @@ impl Actor for Device {
             questions: BTreeMap::new(),
             tickets: BTreeMap::new(),
             session: None,
+            in_flight: Vec::new(),
             timer: None,
         };
         if let Some(memory) = self.shared.take_memory(&self.id) {
             let now = now();
             state.session = memory.session.clone();
             self.feed(&mut state, now, Input::Restored(memory));
-            self.publish(&state, now);
+            self.publish(&mut state, now);
             arm(&me, &mut state);
         }
         Ok(state)

@@ -32,7 +32,7 @@ pub struct Ingress {
     /// Where an `error` goes back.
     pub broker: Broker,
     /// Where things are counted.
-    pub metrics: Arc<Metrics>,
+    pub metrics: Metrics,
     /// The owner's word on properties.
     pub config: Arc<Config>,
     /// When each device was last told of a mistake; at most one entry for each device with credentials.
@@ -61,9 +61,9 @@ impl Ingress {
                 self.event(&device, &payload, retained, receipt);
             }
             // The connection itself has said it already: behind the door a will adds nothing (semantics 5.5).
-            FromDevice::Will { .. } => self.metrics.event("will"),
+            FromDevice::Will { .. } => self.metrics.event_heard("will"),
             FromDevice::Status { receipt, .. } => {
-                self.metrics.event("status");
+                self.metrics.event_heard("status");
                 receipt.taken();
             }
             FromDevice::Written { device, ticket } => self.tell(&device, DeviceMsg::Written(ticket)),
@@ -86,7 +86,7 @@ impl Ingress {
         let Ok(id) = DeviceId::new(device) else { return };
         match native::decode(payload, retained) {
             Ok((heard, unknown_words)) => {
-                self.metrics.event(heard.word());
+                self.metrics.event_heard(heard.word());
                 self.metrics.unknown_words(unknown_words);
                 match heard {
                     Heard::Hello(mut hello) => {
@@ -101,7 +101,7 @@ impl Ingress {
             }
             Err(mistake) => {
                 tracing::warn!(device = %device, %mistake, "an event cannot be read");
-                self.metrics.unreadable(mistake.reason.as_str());
+                self.metrics.event_unreadable(mistake.reason.as_str());
                 self.answer(device, &mistake);
                 // It has been dealt with: it is acknowledged.
                 self.tell(device, DeviceMsg::Unreadable);

@@ -101,6 +101,16 @@ pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
     Ok((heard, incoming.unknown_words))
 }
 
+/// A command's word on the wire, for metrics.
+pub fn word(command: &Command) -> &'static str {
+    match command {
+        Command::Welcome { .. } => "welcome",
+        Command::Set { .. } => "set",
+        Command::GetState { .. } => "get_device_state",
+        Command::Withdraw { .. } => "withdraw",
+    }
+}
+
 /// Writes one command of a session.
 pub fn encode(identity: &Identity, session: &str, now: Instant, command: &Command) -> Bytes {
     let session = session.to_owned();
@@ -133,10 +143,10 @@ pub fn encode(identity: &Identity, session: &str, now: Instant, command: &Comman
     hub::encode(&command).into()
 }
 
-/// The `error` for a value that does not fit the device's own description.
-pub fn encode_malformed(of_seq: u32, property: &PropertyName, error: Option<&ValueError>) -> Bytes {
+/// The mistake of a value that does not fit the device's own description.
+pub fn malformed(of_seq: u32, property: &PropertyName, error: Option<&ValueError>) -> Mistake {
     let path = format!("status.{property}");
-    let mistake = match error {
+    match error {
         None => Mistake::new(Some(of_seq), ErrorWord::UnknownProperty, Some(&path), Some("a property of the description")),
         Some(error) => {
             let word = match error {
@@ -148,8 +158,7 @@ pub fn encode_malformed(of_seq: u32, property: &PropertyName, error: Option<&Val
             };
             Mistake::new(Some(of_seq), word, Some(&path), Some(&error.to_string()))
         }
-    };
-    mistake.encode().into()
+    }
 }
 
 fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mistake> {

@@ -189,7 +189,7 @@ impl Fleet {
         match asked {
             Ok(reply) => reply,
             Err(Unanswered::Refused(refusal)) => {
-                self.inner.context.metrics.refused(refusal.word());
+                self.inner.context.metrics.call_refused(refusal.word());
                 Reply::Refused(refusal)
             }
             Err(Unanswered::Crashed) => {
@@ -235,6 +235,15 @@ impl Fleet {
         let question = OpId::new("check");
         let asked = self.call(&device, &question, answer_by, |port| DeviceMsg::Check { op: op.clone(), port }).await;
         asked.ok().flatten().map(|settled| Reply::Settled(Box::new(settled)))
+    }
+
+    /// How many devices were set aside.
+    pub fn quarantined(&self) -> usize {
+        let aside = |place: &Place| match place {
+            Place::Quarantined => true,
+            Place::Running(_) | Place::Restarting => false,
+        };
+        self.inner.devices.iter().filter(|entry| aside(&entry.place.borrow())).count()
     }
 
     /// Hands a message to a device's actor. Whether there is one.
@@ -301,7 +310,7 @@ impl Fleet {
                 Ok(CallResult::SenderError) => return Err(Unanswered::Crashed),
                 Ok(CallResult::Timeout) => {
                     tracing::error!(%device, %op, "an actor did not answer by its caller's limit");
-                    self.inner.context.metrics.backstop();
+                    self.inner.context.metrics.call_unanswered();
                     return Err(Unanswered::Crashed);
                 }
                 Err(_gone) => self.left_behind(device).await,

@@ -131,8 +131,6 @@ impl Supervisor {
             state.children.remove(&actor.get_id());
             stop(&actor).await;
         }
-        let (presence, _, _) = entry.shared.view();
-        self.inner.context.metrics.presence_gone(presence);
     }
 
     /// Spawns an actor. What its predecessor left is withdrawn by its first act (semantics 5.8).
@@ -162,7 +160,6 @@ impl Supervisor {
         restarts.retain(|at| now.saturating_duration_since(*at) < self.limits.restarts_within);
         if restarts.len() >= self.limits.restarts_max {
             tracing::error!(%device, "its actor crashed too often; the device is quarantined until the hub starts again");
-            self.inner.context.metrics.quarantined();
             if let Some(entry) = self.inner.devices.get(&device) {
                 entry.place.send_replace(Place::Quarantined);
             }

@@ -313,6 +313,9 @@ pub enum Ignored {
 }
 
 impl Ignored {
+    /// All of them, in order.
+    pub const ALL: &[Self] = &[Self::Retained, Self::OldBoot, Self::Duplicate, Self::NotGreeted];
+
     /// The word in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
