@@ -25,21 +25,22 @@ use crate::{
 /// and its maker still reads a sentence.
 const ERROR_EVERY: Duration = Duration::from_millis(200);
 
-/// What ingress works with.
+/// The one reader of the bus.
 pub struct Ingress {
-    /// Whom to tell.
-    pub fleet: Fleet,
-    /// Where an `error` goes back.
-    pub broker: Broker,
-    /// Where things are counted.
-    pub metrics: Metrics,
-    /// The owner's word on properties.
-    pub config: Arc<Config>,
+    fleet: Fleet,
+    broker: Broker,
+    metrics: Metrics,
+    config: Arc<Config>,
     /// When each device was last told of a mistake; at most one entry for each device with credentials.
-    pub told: HashMap<Arc<str>, Instant>,
+    told: HashMap<Arc<str>, Instant>,
 }
 
 impl Ingress {
+    /// An ingress that tells `fleet`, answers over `broker`, and puts the owner's word over descriptions.
+    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>) -> Self {
+        Self { fleet, broker, metrics, config, told: HashMap::new() }
+    }
+
     /// Runs until the broker has stopped.
     pub async fn run(mut self, mut heard: Receiver<FromDevice>) {
         while let Some(message) = heard.recv().await {

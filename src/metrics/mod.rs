@@ -58,7 +58,7 @@ struct Shared {
     tool_calls: Series<Counter>,
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
-    mcp_sessions: Series<Gauge>,
+    mcp_sessions: Series<Counter>,
     resident_bytes: Series<Gauge>,
     door: Vec<(&'static str, DoorHandle)>,
 }
@@ -121,7 +121,7 @@ impl Metrics {
             tool_calls: counter(&table::TOOL_CALLS),
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
-            mcp_sessions: gauge(&table::MCP_SESSIONS),
+            mcp_sessions: counter(&table::MCP_SESSIONS),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
             door: DOOR.iter().map(door).collect(),
         };
@@ -227,9 +227,9 @@ impl Metrics {
         self.shared.tool_panics.at(&[]).increment(1);
     }
 
-    /// So many MCP sessions are open now.
-    pub fn mcp_sessions_are(&self, count: usize) {
-        self.shared.mcp_sessions.at(&[]).set(figure(count));
+    /// An MCP session was opened.
+    pub fn mcp_session_opened(&self) {
+        self.shared.mcp_sessions.at(&[]).increment(1);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

@@ -129,8 +129,8 @@ metrics! {
         "Seconds from a tool call to its answer.");
     TOOL_PANICS = plain("truetwin_tool_panics_total", Kind::Counter,
         "Tool calls that failed by a mistake in the hub.");
-    MCP_SESSIONS = plain("truetwin_mcp_sessions", Kind::Gauge,
-        "MCP sessions that are open.");
+    MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
+        "MCP sessions that were opened.");
     BUILD_INFO = by(&[VERSION], "truetwin_build_info", Kind::Gauge,
         "Always 1; the version is in the label.");
     START_TIME = plain("process_start_time_seconds", Kind::Gauge,
