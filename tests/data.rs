@@ -1,4 +1,5 @@
 //! The data folder: one holder, epochs that grow, credentials that are kept and never shown.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 

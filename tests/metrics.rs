@@ -1,4 +1,5 @@
 //! The metrics: each is described, labels are closed, and what happened is what is counted.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -181,9 +181,9 @@ impl Config {
     /// What a device is called and where it is; without a word from the owner its id is its name (semantics 2.9).
     pub fn name(&self, id: &DeviceId) -> Name {
         let text = self.devices.get(id).map(|device| &device.text);
-        let label = text.and_then(|text| label(text.name.as_ref(), text.name_zh.as_ref()));
-        let room = text.and_then(|text| label_of_room(text));
-        Name { device: id.clone(), label: label.unwrap_or_else(|| Label::same(id.as_str())), room }
+        let named = text.and_then(|text| label(text.name.as_ref(), text.name_zh.as_ref()));
+        let room = text.and_then(|text| label(text.room.as_ref(), text.room_zh.as_ref()));
+        Name { device: id.clone(), label: named.unwrap_or_else(|| Label::same(id.as_str())), room }
     }
 
     /// What the owner says about one property, if anything.
@@ -209,10 +209,6 @@ impl Timing {
 /// A setting in milliseconds as a duration.
 pub fn ms(setting_ms: u32) -> Duration {
     Duration::from_millis(u64::from(setting_ms))
-}
-
-fn label_of_room(text: &DeviceText) -> Option<Label> {
-    label(text.room.as_ref(), text.room_zh.as_ref())
 }
 
 fn label(en: Option<&String>, zh: Option<&String>) -> Option<Label> {
