@@ -9,6 +9,8 @@ import sys
 import time
 import urllib.request
 
+import paho.mqtt.client as mqtt
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TRUETWIN", ROOT / "target" / "ci" / "truetwin")).absolute()
 NPM = ROOT / ".build" / "npm" / "node_modules" / ".bin"
@@ -157,9 +159,7 @@ class Sim(Process):
 class PaperHub:
     """The hub's side of the native protocol as far as a device needs it, written from the protocol's text, with a memory."""
 
-    def __init__(self, port, device, version=3):
-        import paho.mqtt.client as mqtt
-
+    def __init__(self, port, device):
         self.device, self.events, self.sessions, self.ops = device, [], 0, 0
         self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="paper-hub")
         self.client.on_message = self.hear
