@@ -2,7 +2,7 @@
 import contextlib
 
 import pytest
-from home import BINARY, Hub, Mosquitto, Sim
+from home import BINARY, Hub, Mosquitto, RawDevice, Sim
 
 
 @pytest.fixture
@@ -36,3 +36,9 @@ def hub(tmp_path, keep):
 def sim(hub, keep):
     """Starts simulated devices of this test's hub."""
     return lambda name, fault="none": keep(Sim(hub, name, fault))
+
+
+@pytest.fixture
+def raw(hub, keep):
+    """Starts devices that say whatever the test wants."""
+    return lambda name, **more: keep(RawDevice(hub, name, **more))

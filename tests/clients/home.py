@@ -1,5 +1,7 @@
 """What the client tests start: the hub, simulated devices, Mosquitto, Prometheus. Everything on free ports of loopback, in
 temporary folders; each wait has a bound, awaits a fact and says, when the bound is hit, what the process printed."""
+import asyncio
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -7,9 +9,11 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import paho.mqtt.client as mqtt
+from mcp import Client
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("TRUETWIN", ROOT / "target" / "ci" / "truetwin")).absolute()
@@ -77,6 +81,21 @@ def get(url, headers=None, seconds=10):
         return answer.read().decode()
 
 
+# What a client of the streamable HTTP transport sends along.
+HUB_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+def post(url, body, headers, seconds=10):
+    """Status and body of a POST, whatever the status is; status 0 if the server hung up instead."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, data=body, headers=headers), timeout=seconds) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except (urllib.error.URLError, ConnectionError):
+        return 0, b""
+
+
 def listens(host, port):
     with socket.socket() as s:
         s.settimeout(1)
@@ -98,11 +117,11 @@ class Mosquitto(Process):
 class Hub(Process):
     """`truetwin serve` on free ports, in a data folder of its own."""
 
-    def __init__(self, folder, *more, config=None):
+    def __init__(self, folder, *more, config=None, mqtt="127.0.0.1:0"):
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "data"
         self.data.mkdir(parents=True, exist_ok=True)
-        argv = [BINARY, "serve", "--data", self.data, "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0", *more]
+        argv = [BINARY, "serve", "--data", self.data, "--mqtt", mqtt, "--http", "127.0.0.1:0", *more]
         if config:
             file = self.folder / "truetwin.toml"
             file.write_text(config)
@@ -122,6 +141,28 @@ class Hub(Process):
             return get(self.http + "/healthz") is not None
         except OSError:
             return False
+
+    def call(self, tool, mode="legacy", /, **arguments):
+        """One tool call by the official SDK in a connection of its own: its structured answer."""
+        return self.session(lambda client: client.call_tool(tool, arguments), mode).structured_content
+
+    def session(self, work, mode="legacy"):
+        """What `work(client)` gives in one connection of the official SDK."""
+        async def run():
+            async with Client(self.mcp, mode=mode, read_timeout_seconds=PATIENCE_S) as client:
+                return await work(client)
+        return asyncio.run(run())
+
+    def calling(self, tool, **arguments):
+        """The same call on a thread of its own: a future of its answer."""
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        future = pool.submit(self.call, tool, **arguments)
+        pool.shutdown(wait=False)
+        return future
+
+    def online(self, *names):
+        """Waits until the hub says of each of these devices that it is online."""
+        until(f"{len(names)} devices are online", lambda: self.total("truetwin_devices", presence="online") >= len(names), otherwise=self.told)
 
     def add(self, name):
         """Makes a device known; its password, and a file with it."""
@@ -154,6 +195,62 @@ class Sim(Process):
 
     def fault(self, word):
         self.tell(f"fault {word}")
+
+
+class RawDevice:
+    """A connection with a device's name that says whatever a test wants, right or wrong, and remembers what it is told."""
+
+    HELLO = {"event": "hello", "proto": 1, "level": 1, "fw": "1", "model": "raw", "desc": "raw-1", "actions": [], "seen": {}, "state": {"relay": False},
+             "evidence": {"relay": "pin"}, "properties": [{"name": "relay", "role": "socket", "kind": "bool", "feedback": "pin", "settable": True,
+                                                           "repeatable": True, "expected_ms": 300, "stable_ms": 0}]}
+
+    def __init__(self, hub, name, version=5, password=None, client_id=None, user=None):
+        self.name, self.commands, self.seq, self.boot, self.acks, self.gone = name, [], 0, os.urandom(4).hex(), {}, []
+        self.password = password or hub.add(name)[0]
+        self.codes = []
+        self.client = c = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id or name, reconnect_on_failure=False,
+                                      protocol=mqtt.MQTTv5 if version == 5 else mqtt.MQTTv311)
+        c.username_pw_set(user or name, self.password)
+        c.on_connect = lambda _c, _u, _f, code, _p: self.codes.append(code)
+        c.on_message = lambda _c, _u, message: self.commands.append(json.loads(message.payload))
+        c.on_publish = lambda _c, _u, mid, code, _p: self.acks.update({mid: code})
+        c.on_subscribe = lambda _c, _u, _mid, codes, _p: self.subscribed.extend(codes)
+        c.on_disconnect = lambda _c, _u, _f, code, _p: self.gone.append(code)
+        self.subscribed = []
+        c.connect("127.0.0.1", hub.mqtt_port)
+        c.loop_start()
+        until("the broker's answer to CONNECT", lambda: self.codes)
+
+    def subscribe(self, topic=None):
+        before = len(self.subscribed)
+        self.client.subscribe(topic or f"truetwin/{self.name}/command")
+        return until("SUBACK", lambda: self.subscribed[before:] or self.gone)[0]
+
+    def publish(self, payload, topic=None, qos=1, retain=False):
+        """Publishes; the reason code of the acknowledgement, or of the end of the connection."""
+        data = payload if isinstance(payload, (bytes, str)) else json.dumps(payload)
+        mid = self.client.publish(topic or f"truetwin/{self.name}/event", data, qos=qos, retain=retain).mid
+        return until("PUBACK or the end", lambda: self.acks.get(mid) or (self.gone and self.gone[0]))
+
+    def event(self, event, **fields):
+        self.seq += 1
+        common = {"event": event, "boot": self.boot, "seq": self.seq, "up_ms": self.seq * 10}
+        if getattr(self, "session", None):
+            common["session"] = self.session
+        return self.publish(common | fields)
+
+    def hello(self, **changes):
+        self.event(**(self.HELLO | changes))
+        self.session = self.told("welcome")["session"]
+        return self
+
+    def told(self, command, after=0):
+        return until(f"the command {command}", lambda: next((c for c in self.commands[after:] if c["command"] == command), None),
+                     otherwise=lambda: f"{self.commands[-3:]} {self.gone}")
+
+    def stop(self):
+        self.client.disconnect()
+        self.client.loop_stop()
 
 
 class PaperHub:
