@@ -1,4 +1,5 @@
 """Fixtures. Nothing is built here: the hub's binary is $TRUETWIN, or target/ci/truetwin."""
+
 import contextlib
 
 import pytest
@@ -15,9 +16,11 @@ def stack():
 @pytest.fixture
 def keep(stack):
     """Gives back a thing and stops it at the end of the test."""
+
     def kept(thing):
         stack.callback(thing.stop)
         return thing
+
     return kept
 
 

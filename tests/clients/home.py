@@ -1,5 +1,6 @@
 """What the client tests start: the hub, simulated devices, Mosquitto, Prometheus. Everything on free ports of loopback, in
 temporary folders; each wait has a bound, awaits a fact and says, when the bound is hit, what the process printed."""
+
 import asyncio
 import concurrent.futures
 import json
@@ -59,7 +60,11 @@ class Process:
         return True
 
     def says(self, text, times=1):
-        until(f"output has {text!r}", lambda: self.output().count(text) >= times or (self.alive() and False), otherwise=self.told)
+        until(
+            f"output has {text!r}",
+            lambda: self.output().count(text) >= times or (self.alive() and False),
+            otherwise=self.told,
+        )
 
     def tell(self, line):
         self.popen.stdin.write((line + "\n").encode())
@@ -129,7 +134,11 @@ class Hub(Process):
         where = self.data / "hub.json"
         where.unlink(missing_ok=True)
         super().__init__(argv, self.folder / "hub.log")
-        self.where = json.loads(until("hub.json is there", lambda: self.alive() and where.exists() and where.read_text(), otherwise=self.told))
+        self.where = json.loads(
+            until(
+                "hub.json is there", lambda: self.alive() and where.exists() and where.read_text(), otherwise=self.told
+            )
+        )
         self.mqtt, self.http = self.where["mqtt"], self.where["http"]
         self.mqtt_port = int(self.mqtt.rsplit(":", 1)[1])
         self.mcp = self.http + "/mcp"
@@ -148,9 +157,11 @@ class Hub(Process):
 
     def session(self, work, mode="legacy"):
         """What `work(client)` gives in one connection of the official SDK."""
+
         async def run():
             async with Client(self.mcp, mode=mode, read_timeout_seconds=PATIENCE_S) as client:
                 return await work(client)
+
         return asyncio.run(run())
 
     def calling(self, tool, **arguments):
@@ -162,11 +173,20 @@ class Hub(Process):
 
     def online(self, *names):
         """Waits until the hub says of each of these devices that it is online."""
-        until(f"{len(names)} devices are online", lambda: self.total("truetwin_devices", presence="online") >= len(names), otherwise=self.told)
+        until(
+            f"{len(names)} devices are online",
+            lambda: self.total("truetwin_devices", presence="online") >= len(names),
+            otherwise=self.told,
+        )
 
     def add(self, name):
         """Makes a device known; its password, and a file with it."""
-        done = subprocess.run([BINARY, "device", "add", name, "--json", "--data", self.data], capture_output=True, text=True, timeout=PATIENCE_S)
+        done = subprocess.run(
+            [BINARY, "device", "add", name, "--json", "--data", self.data],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
         assert done.returncode == 0, f"device add {name}: {done.stderr}"
         password = json.loads(done.stdout)["password"]
         file = self.folder / f"{name}.secret"
@@ -190,8 +210,11 @@ class Sim(Process):
     def __init__(self, hub, name, fault="none"):
         self.name = name
         _, file = hub.add(name)
-        super().__init__([BINARY, "sim", "--mqtt", hub.mqtt, "--device", name, "--password-file", file, "--fault", fault],
-                         hub.folder / f"{name}.log", stdin=subprocess.PIPE)
+        super().__init__(
+            [BINARY, "sim", "--mqtt", hub.mqtt, "--device", name, "--password-file", file, "--fault", fault],
+            hub.folder / f"{name}.log",
+            stdin=subprocess.PIPE,
+        )
 
     def fault(self, word):
         self.tell(f"fault {word}")
@@ -200,16 +223,41 @@ class Sim(Process):
 class RawDevice:
     """A connection with a device's name that says whatever a test wants, right or wrong, and remembers what it is told."""
 
-    HELLO = {"event": "hello", "proto": 1, "level": 1, "fw": "1", "model": "raw", "desc": "raw-1", "actions": [], "seen": {}, "state": {"relay": False},
-             "evidence": {"relay": "pin"}, "properties": [{"name": "relay", "role": "socket", "kind": "bool", "feedback": "pin", "settable": True,
-                                                           "repeatable": True, "expected_ms": 300, "stable_ms": 0}]}
+    HELLO = {
+        "event": "hello",
+        "proto": 1,
+        "level": 1,
+        "fw": "1",
+        "model": "raw",
+        "desc": "raw-1",
+        "actions": [],
+        "seen": {},
+        "state": {"relay": False},
+        "evidence": {"relay": "pin"},
+        "properties": [
+            {
+                "name": "relay",
+                "role": "socket",
+                "kind": "bool",
+                "feedback": "pin",
+                "settable": True,
+                "repeatable": True,
+                "expected_ms": 300,
+                "stable_ms": 0,
+            }
+        ],
+    }
 
     def __init__(self, hub, name, version=5, password=None, client_id=None, user=None):
         self.name, self.commands, self.seq, self.boot, self.acks, self.gone = name, [], 0, os.urandom(4).hex(), {}, []
         self.password = password or hub.add(name)[0]
         self.codes = []
-        self.client = c = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=client_id or name, reconnect_on_failure=False,
-                                      protocol=mqtt.MQTTv5 if version == 5 else mqtt.MQTTv311)
+        self.client = c = mqtt.Client(
+            mqtt.CallbackAPIVersion.VERSION2,
+            client_id=client_id or name,
+            reconnect_on_failure=False,
+            protocol=mqtt.MQTTv5 if version == 5 else mqtt.MQTTv311,
+        )
         c.username_pw_set(user or name, self.password)
         c.on_connect = lambda _c, _u, _f, code, _p: self.codes.append(code)
         c.on_message = lambda _c, _u, message: self.commands.append(json.loads(message.payload))
@@ -245,8 +293,11 @@ class RawDevice:
         return self
 
     def told(self, command, after=0):
-        return until(f"the command {command}", lambda: next((c for c in self.commands[after:] if c["command"] == command), None),
-                     otherwise=lambda: f"{self.commands[-3:]} {self.gone}")
+        return until(
+            f"the command {command}",
+            lambda: next((c for c in self.commands[after:] if c["command"] == command), None),
+            otherwise=lambda: f"{self.commands[-3:]} {self.gone}",
+        )
 
     def stop(self):
         self.client.disconnect()
@@ -288,12 +339,17 @@ class PaperHub:
         self.command("set", op=op, property=property, value=value, ttl_ms=1000, **more)
         last = ("completed", "failed", "rejected")
         mine = lambda: [e for e in self.events[before:] if e.get("op") == op]  # noqa: E731
-        until(f"{op} has ended", lambda: any(e["result"] in last for e in mine()), otherwise=lambda: str(self.events[-5:]))
+        until(
+            f"{op} has ended", lambda: any(e["result"] in last for e in mine()), otherwise=lambda: str(self.events[-5:])
+        )
         return mine()
 
     def heard(self, event, after=0):
-        return until(f"a {event} event", lambda: next((e for e in self.events[after:] if e["event"] == event), None),
-                     otherwise=lambda: str(self.events[-5:]))
+        return until(
+            f"a {event} event",
+            lambda: next((e for e in self.events[after:] if e["event"] == event), None),
+            otherwise=lambda: str(self.events[-5:]),
+        )
 
     def stop(self):
         self.client.disconnect()

@@ -1,4 +1,5 @@
 """firmware/python's socket, unchanged, with a relay that says once, right after driving, that it has done what it has not."""
+
 import pathlib
 import sys
 

@@ -1,5 +1,6 @@
 """Wrong input is the normal case: each is refused or answered with what was wrong and where, counted, and disturbs nobody:
 after each, a call to another device still converges."""
+
 import json
 
 import pytest
@@ -54,12 +55,15 @@ def test_an_event_that_cannot_be_read_is_answered_with_an_error_and_counted(hub,
     assert not lamp.gone, "the connection stands"
 
 
-@pytest.mark.parametrize(("fields", "path"), [
-    ({"status": {"relay": "on"}}, "status.relay"),
-    ({"status": {"relay": 7}}, "status.relay"),
-    ({"status": {"relay": None}}, "status.relay"),
-    ({"status": {"chimney": True}}, "status.chimney"),
-])
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"status": {"relay": "on"}}, "status.relay"),
+        ({"status": {"relay": 7}}, "status.relay"),
+        ({"status": {"relay": None}}, "status.relay"),
+        ({"status": {"chimney": True}}, "status.chimney"),
+    ],
+)
 def test_a_value_that_cannot_be_is_answered_with_its_path_and_changes_nothing(hub, lamp, fields, path):
     heard = len(lamp.commands)
     lamp.event("device_state", evidence={"relay": "pin"}, **fields)
@@ -72,7 +76,16 @@ def test_a_value_that_cannot_be_is_answered_with_its_path_and_changes_nothing(hu
 def test_an_impossible_range_in_the_description_is_refused_with_its_path(hub, raw, bystander):
     device = raw("lamp")
     device.subscribe()
-    dimmer = {"name": "brightness", "role": "light", "kind": "integer", "min": 100, "max": 0, "step": 1, "feedback": "pin", "settable": True}
+    dimmer = {
+        "name": "brightness",
+        "role": "light",
+        "kind": "integer",
+        "min": 100,
+        "max": 0,
+        "step": 1,
+        "feedback": "pin",
+        "settable": True,
+    }
     device.event(**(RawDevice.HELLO | {"properties": [dimmer], "state": {}, "evidence": {}}))
     told = until("a refusal", lambda: next((c for c in device.commands if c["command"] in {"refused", "error"}), None))
     assert told["path"].startswith("properties"), told
@@ -81,11 +94,24 @@ def test_an_impossible_range_in_the_description_is_refused_with_its_path(hub, ra
 @VERSIONS
 def test_an_unknown_device_is_refused_at_the_door(hub, raw, bystander, version):
     stranger = raw("stranger", version=version, password="guess")
-    assert stranger.codes[0].is_failure and stranger.codes[0].getName() in {"Not authorized", "Bad user name or password"}
+    assert stranger.codes[0].is_failure and stranger.codes[0].getName() in {
+        "Not authorized",
+        "Bad user name or password",
+    }
     assert hub.total("truetwin_door_logins_failed_total") == 1
 
 
-@pytest.mark.parametrize("topic", ["truetwin/bystander/event", "truetwin/bystander/status", "truetwin/lamp/command", "truetwin/nobody/event", "灯", "$SYS/x"])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "truetwin/bystander/event",
+        "truetwin/bystander/status",
+        "truetwin/lamp/command",
+        "truetwin/nobody/event",
+        "灯",
+        "$SYS/x",
+    ],
+)
 def test_a_publish_to_a_foreign_topic_is_refused_and_counted(hub, lamp, topic):
     code = lamp.publish({"event": "heartbeat", "boot": "b", "seq": 1, "up_ms": 1}, topic=topic)
     assert code.is_failure and code.getName() == "Not authorized", code
@@ -112,8 +138,16 @@ def test_s5_6_a_second_client_with_the_same_name_is_counted_and_one_of_them_work
     before = len(winner.commands)
     call = hub.calling("switch_device", device="lamp", to="on")
     command = winner.told("set", before)
-    winner.event("device_action_report", op=command["op"], action="set", property="relay", result="rejected", reason="busy",
-                 status={"relay": False}, evidence={"relay": "pin"})
+    winner.event(
+        "device_action_report",
+        op=command["op"],
+        action="set",
+        property="relay",
+        result="rejected",
+        reason="busy",
+        status={"relay": False},
+        evidence={"relay": "pin"},
+    )
     answer = call.result(30)
     assert (answer["outcome"], answer["reason"]) == ("rejected", "busy"), answer
 
@@ -122,13 +156,39 @@ def test_s3_4_a_retained_report_converges_nothing(hub, lamp):
     call = hub.calling("switch_device", device="lamp", to="on")
     command = lamp.told("set")
     lamp.seq += 1
-    lamp.publish({"event": "device_action_report", "session": lamp.session, "boot": lamp.boot, "seq": lamp.seq, "up_ms": 999, "op": command["op"], "action": "set",
-                  "property": "relay", "result": "completed", "status": {"relay": True}, "evidence": {"relay": "pin"}}, retain=True)
+    lamp.publish(
+        {
+            "event": "device_action_report",
+            "session": lamp.session,
+            "boot": lamp.boot,
+            "seq": lamp.seq,
+            "up_ms": 999,
+            "op": command["op"],
+            "action": "set",
+            "property": "relay",
+            "result": "completed",
+            "status": {"relay": True},
+            "evidence": {"relay": "pin"},
+        },
+        retain=True,
+    )
     answer = call.result(60)
     assert answer["success"] is False, answer
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"jsonrpc":"2.0"}', b'{"jsonrpc":"2.0","id":1,"method":5}', b"\xff\xfe", b"[" * 10_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"jsonrpc":"2.0"}',
+        b'{"jsonrpc":"2.0","id":1,"method":5}',
+        b"\xff\xfe",
+        b"[" * 10_000,
+    ],
+)
 def test_broken_json_rpc_is_refused(hub, bystander, body):
     status, _ = post(hub.mcp, body, HUB_HEADERS)
     assert 400 <= status < 500, status

@@ -1,5 +1,6 @@
 """The boards' firmware against a broker that nobody here wrote and a hub on paper: what the protocol asks of level 1,
 without any of our Rust. The same devices meet the real hub in test_devices.py and test_micropython.py."""
+
 import json
 import sys
 
@@ -16,13 +17,25 @@ def pair(request, mosquitto, tmp_path, keep):
     hub = keep(PaperHub(mosquitto.port, "lamp"))
     if request.param == "micropython":
         settings = tmp_path / "settings.json"
-        settings.write_text(json.dumps({"host": "127.0.0.1", "port": mosquitto.port, "name": "lamp", "password": "x", "pin": 2}))
+        settings.write_text(
+            json.dumps({"host": "127.0.0.1", "port": mosquitto.port, "name": "lamp", "password": "x", "pin": 2})
+        )
         argv = [MICROPYTHON, MICRO, settings]
     else:
         secret = tmp_path / "lamp.secret"
         secret.write_text("x\n")
-        argv = [sys.executable, PYTHON, "--port", mosquitto.port, "--name", "lamp", "--password-file", secret,
-                "--mqtt", "5" if request.param.endswith("5") else "3"]
+        argv = [
+            sys.executable,
+            PYTHON,
+            "--port",
+            mosquitto.port,
+            "--name",
+            "lamp",
+            "--password-file",
+            secret,
+            "--mqtt",
+            "5" if request.param.endswith("5") else "3",
+        ]
     device = keep(Process(argv, tmp_path / "device.log"))
     try:
         hub.heard("heartbeat")
@@ -46,7 +59,9 @@ def test_s5_1_a_set_is_received_driven_read_back_and_completed(pair):
     assert received["result"] == "received" and received["status"] == {"relay": False}
     assert completed["result"] == "completed" and completed["status"] == {"relay": True}
     assert completed["evidence"] == {"relay": "pin"} and completed["session"] == hub.session
-    assert [e["result"] for e in hub.set(True)] == ["received", "completed"], "setting the present value moves nothing and is done"
+    assert [e["result"] for e in hub.set(True)] == ["received", "completed"], (
+        "setting the present value moves nothing and is done"
+    )
 
 
 def test_s5_1_the_same_op_moves_nothing_and_repeats_its_result_with_the_state_of_now(pair):
@@ -61,7 +76,9 @@ def test_s5_1_the_same_op_moves_nothing_and_repeats_its_result_with_the_state_of
 def test_s5_1_commands_of_another_session_or_retained_are_not_obeyed(pair, keep):
     hub, device = pair
     hub.command("set", session="other", op="x1", property="relay", value=True, ttl_ms=1000)
-    hub.command("set", op="x2", property="relay", value=True, ttl_ms=1000, retain=True)  # live for us, retained for a newcomer
+    hub.command(
+        "set", op="x2", property="relay", value=True, ttl_ms=1000, retain=True
+    )  # live for us, retained for a newcomer
     assert hub.set(False)[-1]["status"] == {"relay": False}
     before = len(hub.events)
     device.stop()
@@ -69,7 +86,9 @@ def test_s5_1_commands_of_another_session_or_retained_are_not_obeyed(pair, keep)
     hub.heard("heartbeat", before)
     hub.command("get_device_state", op="q1")
     state = hub.heard("device_state", before)
-    assert state["op"] == "q1" and state["status"] == {"relay": False} and state["seen"] == {}, "the broker's old command was obeyed"
+    assert state["op"] == "q1" and state["status"] == {"relay": False} and state["seen"] == {}, (
+        "the broker's old command was obeyed"
+    )
     assert not [e for e in hub.events if e.get("op") == "x1"]
 
 

@@ -1,5 +1,6 @@
 """A real Prometheus scrapes the running hub and evaluates every expression of every panel: none is an error, and after some
 calls none is empty. So the dashboard can't drift from the metrics."""
+
 import json
 import re
 import urllib.parse
@@ -27,8 +28,16 @@ class Prometheus(Process):
         config["scrape_configs"][0]["static_configs"][0]["targets"] = [target]
         file = folder / "prometheus.yml"
         file.write_text(yaml.safe_dump(config))
-        super().__init__(["prometheus", f"--config.file={file}", f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={self.url[7:]}",
-                          "--log.level=warn"], folder / "prometheus.log")
+        super().__init__(
+            [
+                "prometheus",
+                f"--config.file={file}",
+                f"--storage.tsdb.path={folder / 'tsdb'}",
+                f"--web.listen-address={self.url[7:]}",
+                "--log.level=warn",
+            ],
+            folder / "prometheus.log",
+        )
         until("Prometheus is ready", self.ready, otherwise=self.told)
 
     def ready(self):
@@ -80,12 +89,16 @@ def test_every_panel_shows_something(hub, sim, raw, tmp_path, keep):
 
 @pytest.mark.parametrize("file", DASHBOARDS, ids=lambda f: f.stem)
 def test_a_dashboard_fits_the_provisioned_data_source(file):
-    source = yaml.safe_load((ROOT / "grafana" / "provisioning" / "datasources" / "prometheus.yaml").read_text())["datasources"][0]["uid"]
+    source = yaml.safe_load((ROOT / "grafana" / "provisioning" / "datasources" / "prometheus.yaml").read_text())[
+        "datasources"
+    ][0]["uid"]
     panels = json.loads(file.read_text())["panels"]
     assert len({p["id"] for p in panels}) == len(panels)
     for panel in panels:
         if panel["type"] != "row":
-            assert panel["datasource"]["uid"] == source and all(t["datasource"]["uid"] == source for t in panel["targets"])
+            assert panel["datasource"]["uid"] == source and all(
+                t["datasource"]["uid"] == source for t in panel["targets"]
+            )
 
 
 def test_the_compose_file_mounts_what_is_there():
@@ -97,5 +110,7 @@ def test_the_compose_file_mounts_what_is_there():
                 assert (ROOT / "deploy" / source).exists(), f"{name}: {source}"
             else:
                 assert source in compose["volumes"], f"{name}: {source}"
-    provider = yaml.safe_load((ROOT / "grafana" / "provisioning" / "dashboards" / "truetwin.yaml").read_text())["providers"][0]
+    provider = yaml.safe_load((ROOT / "grafana" / "provisioning" / "dashboards" / "truetwin.yaml").read_text())[
+        "providers"
+    ][0]
     assert any(v.split(":")[1] == provider["options"]["path"] for v in compose["services"]["grafana"]["volumes"])

@@ -1,4 +1,5 @@
 """firmware/micropython, unchanged, on MicroPython's Unix port, against the hub. On a board the same two files run."""
+
 import json
 
 import pytest
@@ -9,7 +10,17 @@ MAIN = ROOT / "firmware" / "micropython" / "main.py"
 
 def board(hub, keep, name, password=None):
     settings = hub.folder / f"{name}.json"
-    settings.write_text(json.dumps({"host": "127.0.0.1", "port": hub.mqtt_port, "name": name, "password": password or hub.add(name)[0], "pin": 2}))
+    settings.write_text(
+        json.dumps(
+            {
+                "host": "127.0.0.1",
+                "port": hub.mqtt_port,
+                "name": name,
+                "password": password or hub.add(name)[0],
+                "pin": 2,
+            }
+        )
+    )
     return keep(Process([MICROPYTHON, MAIN, settings], hub.folder / f"{name}.log"))
 
 
@@ -23,9 +34,13 @@ def test_it_converges_and_nothing_that_it_says_is_unknown_to_the_hub(hub, keep):
     hub.online("lamp")
     for to in ("on", "off", "on", "on"):
         answer = hub.call("switch_device", device="lamp", to=to)
-        assert (answer["success"], answer["outcome"], answer["confirmed_by"]) == (True, "converged", "pin"), f"{answer}\n{device.told()}"
+        assert (answer["success"], answer["outcome"], answer["confirmed_by"]) == (True, "converged", "pin"), (
+            f"{answer}\n{device.told()}"
+        )
     assert "on" in str(hub.call("get_device_state", device="lamp")["device_state"])
-    assert hub.total("truetwin_unreadable_events_total") == 0 and hub.total("truetwin_unknown_words_total") == 0, hub.told()
+    assert hub.total("truetwin_unreadable_events_total") == 0 and hub.total("truetwin_unknown_words_total") == 0, (
+        hub.told()
+    )
 
 
 def test_a_wrong_password_is_said_on_its_console(hub, keep):

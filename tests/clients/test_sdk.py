@@ -1,9 +1,11 @@
 """The official MCP SDK for Python against the hub, in both of its lifecycles: `legacy` opens a session, `auto` speaks the
 stateless protocol of 2026 where the server does."""
+
 import asyncio
 
 import pytest
-from mcp import Client, MCPError
+from home import BINARY
+from mcp import Client, MCPError, StdioServerParameters
 
 MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 # Semantics, "What each fault must give": result, outcome, stage.
@@ -25,7 +27,9 @@ def test_the_catalogue_is_short_flat_and_described(hub, sim, mode):
     sim("lamp")
     hub.online("lamp")
     tools = hub.session(lambda client: client.list_tools(), mode).tools
-    assert {"find_devices", "get_device_state", "switch_device", "check_operation", "ping"} == {tool.name for tool in tools}
+    assert {"find_devices", "get_device_state", "switch_device", "check_operation", "ping"} == {
+        tool.name for tool in tools
+    }
     for tool in tools:
         assert len(tool.description) > 60
         assert tool.input_schema["type"] == "object"
@@ -65,7 +69,6 @@ def test_s8_each_fault_gives_what_the_table_says(hub, sim, mode, fault):
         assert state_words(answer) == ["off"], "the actual state, not the claimed one"
     if fault == "frozen":
         assert answer["reason"].startswith("timeout_after_") and answer["trust"] != "now"
-    assert ("now" not in answer["say"]) or answer["success"] or answer["say"]
 
 
 @MODES
@@ -102,22 +105,30 @@ def test_an_unknown_device_is_answered_with_near_names_and_nothing_moves(hub, si
     sim("desk-lamp")
     hub.online("desk-lamp")
     answer = hub.call("switch_device", mode, device="desk-lmap", to="on")
-    assert (answer["success"], answer["result"], answer["next"], answer["outcome"]) == (False, "ask_user", "answer_question", "unknown_device"), answer
+    assert (answer["success"], answer["result"], answer["next"], answer["outcome"]) == (
+        False,
+        "ask_user",
+        "answer_question",
+        "unknown_device",
+    ), answer
     assert "desk-lamp" in answer["say"]
     assert hub.total("truetwin_operations_total") == 0
 
 
 @MODES
-@pytest.mark.parametrize(("arguments", "outcome"), [
-    ({"to": "on"}, "missing_argument"),
-    ({"device": "lamp"}, "missing_argument"),
-    ({"device": "lamp", "to": "purple"}, "invalid_value"),
-    ({"device": "lamp", "to": 7}, "invalid_value"),
-    ({"device": ["lamp"], "to": "on"}, "invalid_value"),
-    ({"device": "lamp", "to": "on", "force": "yes"}, "unknown_argument"),
-    ({"device": "", "to": "on"}, None),
-    ({"device": "l" * 5000, "to": "on"}, None),
-])
+@pytest.mark.parametrize(
+    ("arguments", "outcome"),
+    [
+        ({"to": "on"}, "missing_argument"),
+        ({"device": "lamp"}, "missing_argument"),
+        ({"device": "lamp", "to": "purple"}, "invalid_value"),
+        ({"device": "lamp", "to": 7}, "invalid_value"),
+        ({"device": ["lamp"], "to": "on"}, "invalid_value"),
+        ({"device": "lamp", "to": "on", "force": "yes"}, "unknown_argument"),
+        ({"device": "", "to": "on"}, None),
+        ({"device": "l" * 5000, "to": "on"}, None),
+    ],
+)
 def test_malformed_arguments_are_a_question_and_nothing_moves(hub, sim, mode, arguments, outcome):
     sim("lamp")
     hub.online("lamp")
@@ -166,7 +177,9 @@ def test_many_callers_in_one_session_each_get_their_own_answer(hub, sim, mode):
     hub.online(*names)
 
     async def all_at_once(client):
-        return await asyncio.gather(*(client.call_tool("switch_device", {"device": name, "to": "on"}) for name in names * 4))
+        return await asyncio.gather(
+            *(client.call_tool("switch_device", {"device": name, "to": "on"}) for name in names * 4)
+        )
 
     answers = [r.structured_content for r in hub.session(all_at_once, mode)]
     assert [a["device"] for a in answers] == names * 4
@@ -181,9 +194,6 @@ def test_a_failed_call_is_marked_as_an_error_and_its_text_begins_with_the_senten
 
 
 def test_stdio_is_the_same_hub(hub, sim):
-    from home import BINARY  # noqa: PLC0415
-    from mcp import StdioServerParameters  # noqa: PLC0415
-
     sim("lamp")
     hub.online("lamp")
 

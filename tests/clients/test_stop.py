@@ -1,4 +1,5 @@
 """Starting, stopping, and what a second hub or a wrong setting is told."""
+
 import json
 import signal
 import socket
@@ -23,7 +24,11 @@ def test_sigterm_answers_every_waiting_caller_and_exits_with_0(hub, sim):
         sim(name, "frozen")
     hub.online(*names)
     calls = [hub.calling("switch_device", device=name, to="on") for name in names]
-    until("five operations are in flight", lambda: hub.total("truetwin_operations_in_flight") == len(names), otherwise=hub.told)
+    until(
+        "five operations are in flight",
+        lambda: hub.total("truetwin_operations_in_flight") == len(names),
+        otherwise=hub.told,
+    )
     hub.popen.send_signal(signal.SIGTERM)
     answers = [call.result(PATIENCE_S) for call in calls]
     for answer in answers:
