@@ -57,7 +57,8 @@ shell:
 	$(VENV)/shellcheck --external-sources --source-path=SCRIPTDIR .ci/run tests/setup/*.sh
 
 python:
-	$(VENV)/ruff check --config tests/setup/ruff.toml tests/clients firmware/python firmware/micropython
+	$(VENV)/ruff check --quiet --config tests/setup/ruff.toml tests/clients firmware/python firmware/micropython
+	$(VENV)/ruff format --check --quiet --config tests/setup/ruff.toml tests/clients
 
 deny:
 	@if $(BUILD)/cargo/bin/cargo-deny fetch db > $(BUILD)/deny.log 2>&1; then $(BUILD)/cargo/bin/cargo-deny check; \
