@@ -97,6 +97,9 @@ pub struct McpArgs {
     /// Print what to put into the configuration of Claude Desktop, and end
     #[arg(long)]
     pub print_config: bool,
+    /// How the hub inside is to be, where none runs on the data folder
+    #[command(flatten)]
+    pub inside: ServeArgs,
 }
 
 /// Arguments of `sim`.

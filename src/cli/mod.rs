@@ -17,6 +17,7 @@ mod device;
 mod exit;
 mod listen;
 mod log;
+mod run;
 
 use std::{
     future::Future,
@@ -47,52 +48,22 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     match cli.command {
         Command::Serve(args) => {
             let config = serve_config(&args)?;
-            block_on(serve(config, folder()?))
+            block_on(run::serve(config, folder()?))
         }
-        Command::Demo(args) => block_on(demo(args)),
+        Command::Demo(args) => block_on(run::demo(args)),
         Command::Mcp(args) if args.print_config => {
             say(&mcp_config(&std::env::current_exe().context("cannot find my own path")?, &folder()?))
         }
-        Command::Mcp(args) => block_on(mcp(args, folder()?)),
-        Command::Sim(args) => block_on(sim(args)),
+        Command::Mcp(args) => block_on(run::mcp(args, folder()?)),
+        Command::Sim(args) => run::sim(&args),
         Command::Call { tool, arguments } => {
             let arguments = call_arguments(&arguments)?;
-            block_on(call(tool, arguments, folder()?))
+            block_on(run::call(tool, arguments, folder()?))
         }
         Command::Device { command } => device::run(&command, &folder()?),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
         Command::CheckConfig { config } => say(&Config::load(config.as_deref())?.in_force()),
     }
-}
-
-// What others do. Each of these is one call; none of them may do more than hand its arguments on.
-
-async fn serve(_config: Config, _folder: std::path::PathBuf) -> anyhow::Result<Exit> {
-    not_wired("serve").await
-}
-
-async fn demo(_args: DemoArgs) -> anyhow::Result<Exit> {
-    not_wired("demo").await
-}
-
-async fn mcp(_args: McpArgs, _folder: std::path::PathBuf) -> anyhow::Result<Exit> {
-    not_wired("mcp").await
-}
-
-async fn sim(_args: SimArgs) -> anyhow::Result<Exit> {
-    not_wired("sim").await
-}
-
-async fn call(
-    _tool: String,
-    _arguments: serde_json::Map<String, serde_json::Value>,
-    _folder: std::path::PathBuf,
-) -> anyhow::Result<Exit> {
-    not_wired("call").await
-}
-
-fn not_wired(command: &str) -> std::future::Ready<anyhow::Result<Exit>> {
-    std::future::ready(Err(anyhow::anyhow!("{command} is not wired yet")))
 }
 
 /// The configuration of `serve`: the file, and over it the flags.

@@ -7,6 +7,7 @@
 //!
 //! Knows nothing of sockets, of the data folder or of devices that connect: it only says what the owner wants.
 
+mod overrides;
 mod read;
 mod rules;
 mod schema;

@@ -20,7 +20,10 @@ pub use self::{
     series::{Kind, Metric, Words},
     table::{DOOR, Door, METRICS},
 };
-use crate::twin::words::{Outcome, Presence, Reason, RefusalWord, Stage};
+use crate::twin::{
+    input::Ignored,
+    words::{Outcome, Presence, Reason, RefusalWord, Stage},
+};
 
 /// How often [`Metrics::upkeep`] is to be called: observations wait in memory until then or until the next render, a
 /// few dozen bytes each.
@@ -43,17 +46,19 @@ struct Shared {
     late_success: Series<Counter>,
     reverted: Series<Counter>,
     replies_unheard: Series<Counter>,
+    calls_unanswered: Series<Counter>,
     devices: Series<Gauge>,
     commands: Series<Counter>,
     events: Series<Counter>,
     unreadable_events: Series<Counter>,
+    reports_ignored: Series<Counter>,
     unknown_words: Series<Counter>,
     actor_restarts: Series<Counter>,
     quarantined: Series<Gauge>,
     tool_calls: Series<Counter>,
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
-    mcp_sessions: Series<Gauge>,
+    mcp_sessions: Series<Counter>,
     resident_bytes: Series<Gauge>,
     door: Vec<(&'static str, DoorHandle)>,
 }
@@ -104,17 +109,19 @@ impl Metrics {
             late_success: counter(&table::LATE_SUCCESS),
             reverted: counter(&table::REVERTED),
             replies_unheard: counter(&table::REPLIES_UNHEARD),
+            calls_unanswered: counter(&table::CALLS_UNANSWERED),
             devices: gauge(&table::DEVICES),
             commands: counter(&table::COMMANDS),
             events: counter(&table::EVENTS),
             unreadable_events: counter(&table::UNREADABLE_EVENTS),
+            reports_ignored: counter(&table::REPORTS_IGNORED),
             unknown_words: counter(&table::UNKNOWN_WORDS),
             actor_restarts: counter(&table::ACTOR_RESTARTS),
             quarantined: gauge(&table::QUARANTINED),
             tool_calls: counter(&table::TOOL_CALLS),
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
-            mcp_sessions: gauge(&table::MCP_SESSIONS),
+            mcp_sessions: counter(&table::MCP_SESSIONS),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
             door: DOOR.iter().map(door).collect(),
         };
@@ -164,6 +171,16 @@ impl Metrics {
         self.shared.replies_unheard.at(&[]).increment(1);
     }
 
+    /// An actor did not answer a call by its limit: a fault of the hub.
+    pub fn call_unanswered(&self) {
+        self.shared.calls_unanswered.at(&[]).increment(1);
+    }
+
+    /// A report counts for nothing.
+    pub fn report_ignored(&self, why: Ignored) {
+        self.shared.reports_ignored.at(&[why.as_str()]).increment(1);
+    }
+
     /// So many devices have this presence now.
     pub fn devices_are(&self, presence: Presence, count: usize) {
         self.shared.devices.at(&[presence.as_str()]).set(figure(count));
@@ -174,7 +191,7 @@ impl Metrics {
         self.shared.commands.at(&[command]).increment(1);
     }
 
-    /// A message of a device was read; `event` is its word on the wire, `status` for a last will.
+    /// A message of a device was read; `event` is its word on the wire, `status` for a publish on that topic, `will` for a last will.
     pub fn event_heard(&self, event: &str) {
         self.shared.events.at(&[event]).increment(1);
     }
@@ -185,8 +202,8 @@ impl Metrics {
     }
 
     /// A message held so many words that this version does not know.
-    pub fn unknown_words(&self, count: usize) {
-        self.shared.unknown_words.at(&[]).increment(count as u64);
+    pub fn unknown_words(&self, count: u32) {
+        self.shared.unknown_words.at(&[]).increment(count.into());
     }
 
     /// The actor of a device was restarted.
@@ -210,9 +227,9 @@ impl Metrics {
         self.shared.tool_panics.at(&[]).increment(1);
     }
 
-    /// So many MCP sessions are open now.
-    pub fn mcp_sessions_are(&self, count: usize) {
-        self.shared.mcp_sessions.at(&[]).set(figure(count));
+    /// An MCP session was opened.
+    pub fn mcp_session_opened(&self) {
+        self.shared.mcp_sessions.at(&[]).increment(1);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

@@ -4,7 +4,12 @@
 //! so their number does not grow with the home.
 
 use super::series::{Kind, Metric, Words};
-use crate::twin::words::{Outcome, Presence, Reason, RefusalWord, Stage};
+use truetwin_wire::words::{CommandWord, ErrorWord, EventWord};
+
+use crate::twin::{
+    input::Ignored,
+    words::{Outcome, Presence, Reason, RefusalWord, Stage},
+};
 
 /// Seconds in one stage. The bounds stand around the allowances (semantics 4.9): what a home network takes (1 to 50
 /// ms), how long a relay must hold (0.2), how long it expects to need (0.3), the allowance of one stage and of a relay
@@ -24,30 +29,24 @@ const PRESENCE: Words = Words { label: "presence", all: || Presence::ALL.iter().
 /// The commands of the wire protocol.
 const COMMAND: Words = Words {
     label: "command",
-    all: || {
-        let told = ["welcome", "refused", "describe", "error"];
-        let asked = ["set", "run", "get_device_state", "withdraw", "get_log", "unknown"];
-        told.into_iter().chain(asked).collect()
-    },
+    all: || CommandWord::ALL.iter().map(|word| word.as_str()).chain(["unknown"]).collect(),
 };
 
-/// The events of the wire protocol; `status` is a last will.
+/// The events of the wire protocol; `status` is a publish on the status topic, `will` a last will.
 const EVENT: Words = Words {
     label: "event",
-    all: || {
-        vec!["hello", "description", "device_action_report", "device_state", "heartbeat", "log", "status", "unknown"]
-    },
+    all: || EventWord::ALL.iter().map(|word| word.as_str()).chain(["status", "will", "unknown"]).collect(),
 };
 
-/// Why bytes of a device could not be taken in.
+/// Why bytes of a device could not be taken in: the words that the device is told.
 const UNREADABLE: Words = Words {
     label: "reason",
-    all: || {
-        let form = ["too_long", "too_deep", "malformed", "missing", "wrong_type", "out_of_range"];
-        let place = ["unknown_event", "unknown_topic", "unknown_device", "other"];
-        form.into_iter().chain(place).collect()
-    },
+    all: || ErrorWord::ALL.iter().map(|word| word.as_str()).chain(["other"]).collect(),
 };
+
+/// Why a readable report counts for nothing.
+const IGNORED: Words =
+    Words { label: "reason", all: || Ignored::ALL.iter().map(|word| word.as_str()).collect() };
 
 /// The tools of the catalogue (answers.md 2).
 const TOOL: Words = Words {
@@ -106,6 +105,8 @@ metrics! {
         "Devices that went back by themselves after a success.");
     REPLIES_UNHEARD = plain("truetwin_replies_unheard_total", Kind::Counter,
         "Answers whose caller had gone.");
+    CALLS_UNANSWERED = plain("truetwin_calls_unanswered_total", Kind::Counter,
+        "Calls that their device's actor did not answer by the limit: a fault of the hub.");
     DEVICES = by(&[PRESENCE], "truetwin_devices", Kind::Gauge,
         "Devices by presence.");
     COMMANDS = by(&[COMMAND], "truetwin_commands_published_total", Kind::Counter,
@@ -114,6 +115,8 @@ metrics! {
         "Messages heard from devices.");
     UNREADABLE_EVENTS = by(&[UNREADABLE], "truetwin_unreadable_events_total", Kind::Counter,
         "Messages of devices that could not be taken in.");
+    REPORTS_IGNORED = by(&[IGNORED], "truetwin_reports_ignored_total", Kind::Counter,
+        "Readable reports that count for nothing.");
     UNKNOWN_WORDS = plain("truetwin_unknown_words_total", Kind::Counter,
         "Words of devices that this version does not know.");
     ACTOR_RESTARTS = plain("truetwin_actor_restarts_total", Kind::Counter,
@@ -126,8 +129,8 @@ metrics! {
         "Seconds from a tool call to its answer.");
     TOOL_PANICS = plain("truetwin_tool_panics_total", Kind::Counter,
         "Tool calls that failed by a mistake in the hub.");
-    MCP_SESSIONS = plain("truetwin_mcp_sessions", Kind::Gauge,
-        "MCP sessions that are open.");
+    MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
+        "MCP sessions that were opened.");
     BUILD_INFO = by(&[VERSION], "truetwin_build_info", Kind::Gauge,
         "Always 1; the version is in the label.");
     START_TIME = plain("process_start_time_seconds", Kind::Gauge,
