@@ -251,6 +251,7 @@ pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
         (None, Lang::En) => "No earlier operation is known; which device is meant?".to_owned(),
     };
     let facts = Facts {
+        success: Some(false),
         outcome: Some(RefusalWord::InvalidValue.as_str()),
         stage: Some(Stage::Admission.as_str()),
         device: naming.map(|n| n.device.clone()),

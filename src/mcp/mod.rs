@@ -21,7 +21,7 @@ mod client;
 mod house;
 mod http;
 mod stdio;
-mod tools;
+pub mod tools;
 
 use std::{
     fmt,
