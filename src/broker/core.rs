@@ -227,7 +227,7 @@ impl Core {
     // ── towards the device ──
 
     pub(super) fn send(&self, device: &str, payload: &[u8], ticket: u64) -> Result<(), SendError> {
-        if !self.bus_runs.load(Ordering::Acquire) || self.stopping.is_cancelled() {
+        if !self.bus_runs() {
             return Err(SendError::BusDown);
         }
         if self.down.waiting_bytes() + payload.len() > self.settings.command_bytes_max {
@@ -273,6 +273,10 @@ impl Core {
     }
 
     // ── the whole ──
+
+    pub(super) fn bus_runs(&self) -> bool {
+        self.bus_runs.load(Ordering::Acquire) && !self.stopping.is_cancelled()
+    }
 
     pub(super) fn counters_now(&self) -> Counters {
         let (unacknowledged, held_back) = self.credits.now();

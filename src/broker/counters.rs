@@ -12,6 +12,13 @@ macro_rules! counters {
             $($(#[$gdoc])* pub $gauge: u64,)+
         }
 
+        impl Counters {
+            /// All of them by name, in order.
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name),)+ $((stringify!($gauge), self.$gauge),)+]
+            }
+        }
+
         /// The totals while they are being counted.
         #[derive(Debug, Default)]
         pub(super) struct Totals {

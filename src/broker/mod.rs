@@ -289,6 +289,11 @@ impl Broker {
         self.core.connected(device)
     }
 
+    /// Whether the bus carries at this moment.
+    pub fn up(&self) -> bool {
+        self.core.bus_runs()
+    }
+
     /// Where the door listens.
     pub fn local_addr(&self) -> SocketAddr {
         self.local_addr
