@@ -1,5 +1,5 @@
 # A truetwin socket: level 1 of the native protocol. Settings in settings.json; on Unix: micropython main.py FILE
-import json, os, sys, time
+import gc, json, os, sys, time
 from mqtt import Mqtt
 
 with open(sys.argv[1] if len(sys.argv) > 1 else "settings.json") as f: cfg = json.load(f)
@@ -71,4 +71,7 @@ class Device:
 device = Device()
 while True:
     try: device.run()
-    except OSError as e: print("no connection:", e); time.sleep(2)
+    except OSError as e: print("no connection:", e)
+    device.link = None
+    gc.collect()  # closes the old socket: a board has few
+    time.sleep(2)
