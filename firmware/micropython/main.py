@@ -72,6 +72,4 @@ device = Device()
 while True:
     try: device.run()
     except OSError as e: print("no connection:", e)
-    device.link = None
-    gc.collect()  # closes the old socket: a board has few
-    time.sleep(2)
+    device.link = None; gc.collect(); time.sleep(2)  # gc closes the old socket: a board has few
