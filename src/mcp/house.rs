@@ -1,0 +1,167 @@
+//! What the tools have to do with: the devices of the fleet under names that are unique in one language.
+//!
+//! Built from the fleet's cards whenever its revision changes, kept otherwise. Knows nothing of presence or state.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    answer::{Naming, state_word},
+    fleet::Card,
+    names::{self, Found, Lang, Name},
+    property::{Description, DeviceId, Kind, Property},
+};
+
+/// The devices that the tools act on, in one language.
+#[derive(Clone, Debug)]
+pub struct House {
+    lang: Lang,
+    entries: Vec<Entry>,
+    rooms: Vec<String>,
+}
+
+/// One device under its unique name.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The device.
+    pub id: DeviceId,
+    /// Its names, all of them understood.
+    pub name: Name,
+    /// The display name that the catalogue lists: unique in the house.
+    pub shown: String,
+    /// What it says it has; `None` until it has ever greeted the hub.
+    pub description: Option<Arc<Description>>,
+    ear: String,
+    lang: Lang,
+}
+
+impl House {
+    /// Gives each device a unique name: its display name, else with its room, else with its id.
+    pub fn new(cards: &[Card], lang: Lang) -> Self {
+        let mut entries: Vec<Entry> = cards.iter().map(|card| Entry::new(card, lang)).collect();
+        let mut forms = vec![0; entries.len()];
+        // Each pass gives colliding names a longer form; there are few forms, so it ends.
+        for _ in 0..Entry::FORMS {
+            let mut count: HashMap<String, usize> = HashMap::new();
+            for (entry, form) in entries.iter().zip(&forms) {
+                *count.entry(entry.form(*form)).or_default() += 1;
+            }
+            for (entry, form) in entries.iter().zip(&mut forms) {
+                if count.get(&entry.form(*form)).copied().unwrap_or_default() > 1 && *form + 1 < Entry::FORMS {
+                    *form += 1;
+                }
+            }
+        }
+        for (entry, form) in entries.iter_mut().zip(forms) {
+            entry.shown = entry.form(form);
+            entry.ear = entry.ear(form > 0);
+        }
+        let mut rooms: Vec<String> = Vec::new();
+        for room in entries.iter().filter_map(Entry::room) {
+            if !rooms.iter().any(|known| known == room) {
+                rooms.push(room.to_owned());
+            }
+        }
+        Self { lang, entries, rooms }
+    }
+
+    /// The language of the names.
+    pub fn lang(&self) -> Lang {
+        self.lang
+    }
+
+    /// All devices, ordered by id.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The rooms, in the order in which devices name them.
+    pub fn rooms(&self) -> &[String] {
+        &self.rooms
+    }
+
+    /// The devices that can be switched.
+    pub fn switchable(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| e.switch().is_some())
+    }
+
+    /// The words that a switch takes somewhere in this house, in a fixed order.
+    pub fn switch_words(&self) -> Vec<&'static str> {
+        const ORDER: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
+        let taken: Vec<&str> = self
+            .switchable()
+            .filter_map(Entry::switch)
+            .flat_map(|p| [state_word(true, p.role), state_word(false, p.role)])
+            .collect();
+        ORDER.into_iter().filter(|w| taken.contains(w)).collect()
+    }
+
+    /// The device of that id.
+    pub fn by_id(&self, id: &DeviceId) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.id == *id)
+    }
+
+    /// Who a name means: as the catalogue lists it, an id, or any display name of either language.
+    pub fn find(&self, asked: &str) -> Found {
+        match self.entries.iter().find(|e| e.shown == asked.trim()) {
+            Some(entry) => Found::One(entry.id.clone()),
+            None => names::find(asked, self.entries.iter().map(|e| &e.name), self.lang),
+        }
+    }
+}
+
+impl Entry {
+    /// How many forms a name has; the last, the id, is unique by itself.
+    const FORMS: usize = 4;
+
+    fn new(card: &Card, lang: Lang) -> Self {
+        Self {
+            id: card.name.device.clone(),
+            name: card.name.clone(),
+            shown: String::new(),
+            description: card.description.clone(),
+            ear: String::new(),
+            lang,
+        }
+    }
+
+    /// Its room in the language of the house.
+    pub fn room(&self) -> Option<&str> {
+        self.name.room.as_ref().map(|r| r.get(self.lang))
+    }
+
+    /// What `switch_device` sets: the first property that is `true` or `false` and can be set.
+    pub fn switch(&self) -> Option<&Property> {
+        self.description.as_ref()?.properties.iter().find(|p| p.kind == Kind::Bool && p.settable)
+    }
+
+    /// The property that stands for the device: what is switched, else its first.
+    pub fn main(&self) -> Option<&Property> {
+        self.switch().or_else(|| self.description.as_ref()?.properties.first())
+    }
+
+    /// What the device and a property of it are called in an answer; without a property of that name, its main one.
+    pub fn naming(&self, property: Option<&str>) -> Naming {
+        let named = property.and_then(|p| self.description.as_ref()?.property(p));
+        Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang)
+    }
+
+    fn form(&self, form: usize) -> String {
+        let label = self.name.label.get(self.lang);
+        match (form, self.lang) {
+            (0, _) => label.to_owned(),
+            (1, _) => names::shown(&self.name, self.lang),
+            (2, Lang::En) => format!("{label} ({})", self.id),
+            (2, Lang::Zh) => format!("{label}（{}）", self.id),
+            _ => self.id.to_string(),
+        }
+    }
+
+    fn ear(&self, with_room: bool) -> String {
+        let label = self.name.label.get(self.lang);
+        match (self.room().filter(|_| with_room), self.lang) {
+            (None, _) => label.to_owned(),
+            (Some(room), Lang::En) => format!("{room} {label}"),
+            (Some(room), Lang::Zh) => format!("{room}的{label}"),
+        }
+    }
+}
