@@ -66,7 +66,7 @@ class Device:
             if self.up_ms() - heard > 20000: raise OSError("the broker is silent")
             if self.up - pinged > 8000: self.link.ping(); pinged = self.up
             if self.session and self.up - beaten > self.beat_ms: self.event("heartbeat"); beaten = self.up
-            if bool(pin.value()) != self.known: self.state("device_state", cause={"relay": "local"})  # a button, a fault
+            if bool(pin.value()) != self.known: self.state("device_state", cause="local")  # a button, a fault
 
 device = Device()
 while True:
