@@ -36,9 +36,8 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         success: Some(success),
         outcome: Some(voice.outcome.as_str()),
         stage: Some(settled.stage.as_str()),
-        reason: settled.reason.map(|r| match r {
-            Reason::Timeout => format!("timeout_after_{}ms", millis(settled.elapsed)),
-            other => other.as_str().to_owned(),
+        reason: settled.reason.map(|r| {
+            if r == Reason::Timeout { format!("timeout_after_{}ms", millis(settled.elapsed)) } else { r.to_string() }
         }),
         device: Some(naming.device.clone()),
         device_state: Some(
@@ -195,6 +194,11 @@ impl Voice<'_> {
 
     fn note(&self) -> Option<&'static str> {
         let (zh, en) = match self.outcome {
+            Outcome::Already
+                if evidence(self.settled) >= Evidence::Pin && self.settled.attribution == Attribution::Named =>
+            {
+                return None;
+            }
             Outcome::Converged | Outcome::Already => match (evidence(self.settled), self.settled.attribution) {
                 (Evidence::Sensor, Attribution::Named) => return None,
                 (_, Attribution::Inferred) => {
@@ -437,13 +441,12 @@ impl Voice<'_> {
     fn failed(&self) -> String {
         let n = self.name();
         match (reason_words(self.settled.reason, Lang::Zh), reason_words(self.settled.reason, Lang::En)) {
-            (Some(zh), Some(en)) => self.both(
-                format!("没做成：{n}试过了，原因是{zh}。"),
-                format!("It failed: {} tried, but {en}.", self.object()),
-            ),
+            (Some(zh), Some(en)) => {
+                self.both(format!("没做成：{n}试过了，原因是{zh}。"), format!("It failed at {}: {en}.", self.object()))
+            }
             (None, _) | (_, None) => self.both(
                 format!("没做成：{n}试过了，没说原因。"),
-                format!("It failed: {} tried and gave no reason.", self.object()),
+                format!("It failed at {}, which gave no reason.", self.object()),
             ),
         }
     }

@@ -127,7 +127,7 @@ fn state_sentence(
         (Trust::Old, false, Lang::En) if offline => {
             format!("Not sure about now: {} is offline; {when} it was {value}.", the(n, false))
         }
-        (Trust::Old, false, Lang::Zh) => format!("不确定现在的情况，{n}{when}看到的是{value}。"),
+        (Trust::Old, false, Lang::Zh) => format!("不确定现在的情况，{when}看到{n}是{value}。"),
         (Trust::Old, false, Lang::En) => format!("Not sure about now; {when} {} was {value}.", the(n, false)),
         (Trust::Unknown, _, Lang::Zh) if offline => format!("不知道：{n}不在线，还没报过状态。"),
         (Trust::Unknown, _, Lang::En) if offline => {
@@ -224,7 +224,7 @@ pub fn list(rows: Vec<Row>, more: usize, any: bool, lang: Lang) -> Rendered {
             count_zh(more as u64)
         ),
         (false, more, Lang::En) => format!(
-            "There are {} devices; these are {}, {} more: ask again with a room.",
+            "There are {} devices; here are {}, and {} more: ask again with a room.",
             count_en(total),
             count_en(rows.len() as u64),
             count_en(more as u64)
@@ -251,6 +251,7 @@ pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
         (None, Lang::En) => "No earlier operation is known; which device is meant?".to_owned(),
     };
     let facts = Facts {
+        success: Some(false),
         outcome: Some(RefusalWord::InvalidValue.as_str()),
         stage: Some(Stage::Admission.as_str()),
         device: naming.map(|n| n.device.clone()),

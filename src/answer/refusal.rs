@@ -194,7 +194,7 @@ impl Voice<'_> {
             ),
             RefusalWord::UnknownArgument => (
                 "还没有动：助手传错了一个参数。".to_owned(),
-                "Nothing has moved: the assistant sent a parameter that does not exist.".to_owned(),
+                "Nothing has moved: the assistant sent a wrong parameter.".to_owned(),
             ),
             RefusalWord::InvalidValue => (
                 format!("还没有动：{n}不能设成这样，要怎样？"),
@@ -285,7 +285,8 @@ impl Voice<'_> {
                 "没有记下这样一次操作，要问的是哪个设备？".to_owned(),
                 "No such operation is known; which device is meant?".to_owned(),
             ),
-            _ => self.bare(RefusalWord::MissingArgument),
+            // The other parameters are the assistant's own business; the person can only be told.
+            _ => self.bare(RefusalWord::UnknownArgument),
         }
     }
 

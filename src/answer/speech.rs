@@ -238,16 +238,13 @@ pub(super) fn names(all: &[String], lang: Lang) -> String {
 
 /// `灯（书房）` as lists show it is spoken as `书房的灯`, `lamp (study)` as `lamp in study`.
 fn with_room_spoken(shown: &str, lang: Lang) -> String {
-    let (open, close) = match lang {
-        Lang::Zh => ('（', '）'),
-        Lang::En => ('(', ')'),
-    };
-    let inside = shown.strip_suffix(close).and_then(|rest| rest.rsplit_once(open));
+    let inside = [('（', '）'), ('(', ')')]
+        .into_iter()
+        .find_map(|(open, close)| shown.strip_suffix(close)?.rsplit_once(open))
+        .filter(|(name, _)| !name.trim().is_empty());
     match (inside, lang) {
-        (Some((name, room)), Lang::Zh) if !name.trim().is_empty() => spoken(&format!("{room}的{name}"), lang),
-        (Some((name, room)), Lang::En) if !name.trim().is_empty() => {
-            spoken(&format!("{} in {room}", name.trim()), lang)
-        }
-        (Some(_) | None, _) => spoken(shown, lang),
+        (Some((name, room)), Lang::Zh) => spoken(&format!("{room}的{}", name.trim()), lang),
+        (Some((name, room)), Lang::En) => spoken(&format!("{} in {room}", name.trim()), lang),
+        (None, _) => spoken(shown, lang),
     }
 }

@@ -96,8 +96,8 @@ impl ServerHandler for Bridge {
 }
 
 fn protocol_error(error: ServiceError) -> ErrorData {
-    match error {
-        ServiceError::McpError(error) => error,
-        other => ErrorData::internal_error(format!("the hub does not answer: {other}"), None),
+    if let ServiceError::McpError(error) = error {
+        return error;
     }
+    ErrorData::internal_error(format!("the hub does not answer: {error}"), None)
 }

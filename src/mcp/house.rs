@@ -2,7 +2,10 @@
 //!
 //! Built from the fleet's cards whenever its revision changes, kept otherwise. Knows nothing of presence or state.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use crate::{
     answer::{Naming, state_word},
@@ -38,22 +41,19 @@ impl House {
     /// Gives each device a unique name: its display name, else with its room, else with its id.
     pub fn new(cards: &[Card], lang: Lang) -> Self {
         let mut entries: Vec<Entry> = cards.iter().map(|card| Entry::new(card, lang)).collect();
-        let mut forms = vec![0; entries.len()];
-        // Each pass gives colliding names a longer form; there are few forms, so it ends.
-        for _ in 0..Entry::FORMS {
-            let mut count: HashMap<String, usize> = HashMap::new();
-            for (entry, form) in entries.iter().zip(&forms) {
-                *count.entry(entry.form(*form)).or_default() += 1;
-            }
-            for (entry, form) in entries.iter().zip(&mut forms) {
-                if count.get(&entry.form(*form)).copied().unwrap_or_default() > 1 && *form + 1 < Entry::FORMS {
-                    *form += 1;
-                }
+        // A form that any other device could also go by is nobody's: "lamp" stays ambiguous even if only one of two lamps
+        // has no room (semantics 2.9).
+        let mut users: HashMap<String, usize> = HashMap::new();
+        for entry in &entries {
+            for form in entry.forms().into_iter().collect::<HashSet<_>>() {
+                *users.entry(form).or_default() += 1;
             }
         }
-        for (entry, form) in entries.iter_mut().zip(forms) {
-            entry.shown = entry.form(form);
-            entry.ear = entry.ear(form > 0);
+        for entry in &mut entries {
+            let forms = entry.forms();
+            let own = forms.iter().position(|form| users.get(form) == Some(&1)).unwrap_or(forms.len() - 1);
+            entry.ear = entry.ear(own > 0);
+            entry.shown = forms[own].clone();
         }
         let mut rooms: Vec<String> = Vec::new();
         for room in entries.iter().filter_map(Entry::room) {
@@ -110,9 +110,6 @@ impl House {
 }
 
 impl Entry {
-    /// How many forms a name has; the last, the id, is unique by itself.
-    const FORMS: usize = 4;
-
     fn new(card: &Card, lang: Lang) -> Self {
         Self {
             id: card.name.device.clone(),
@@ -145,15 +142,14 @@ impl Entry {
         Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang)
     }
 
-    fn form(&self, form: usize) -> String {
+    /// What it could be listed as, shortest first; the last, the id, is unique among ids.
+    fn forms(&self) -> [String; 4] {
         let label = self.name.label.get(self.lang);
-        match (form, self.lang) {
-            (0, _) => label.to_owned(),
-            (1, _) => names::shown(&self.name, self.lang),
-            (2, Lang::En) => format!("{label} ({})", self.id),
-            (2, Lang::Zh) => format!("{label}（{}）", self.id),
-            _ => self.id.to_string(),
-        }
+        let with_id = match self.lang {
+            Lang::En => format!("{label} ({})", self.id),
+            Lang::Zh => format!("{label}（{}）", self.id),
+        };
+        [label.to_owned(), names::shown(&self.name, self.lang), with_id, self.id.to_string()]
     }
 
     fn ear(&self, with_room: bool) -> String {

@@ -21,7 +21,7 @@ mod client;
 mod house;
 mod http;
 mod stdio;
-mod tools;
+pub mod tools;
 
 use std::{
     fmt,
@@ -293,4 +293,5 @@ fn client_name(client: &Implementation) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that fails there has said so")]
 mod tests;
