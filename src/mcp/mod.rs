@@ -241,10 +241,7 @@ impl ServerHandler for Server {
         let caller = self.caller(&context);
         let arguments = request.arguments.unwrap_or_default();
         let answer_by = started + Duration::from_millis(self.settings.answer_by_ms);
-        let work = async {
-            let kept = self.house();
-            tools::call(&self.fleet, &kept.house, tool, &arguments, &caller, answer_by).await
-        };
+        let work = tools::call(&self.fleet, || self.house(), tool, &arguments, &caller, answer_by);
         let rendered = tokio::select! {
             outcome = caught(work) => outcome.unwrap_or_else(|| {
                 tracing::error!(tool = tool.as_str(), caller = %caller.0, "a tool panicked");
