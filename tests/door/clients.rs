@@ -85,12 +85,11 @@ async fn rumqttc_speaks_5_with_the_door() {
     broker.kick("lamp");
     loop {
         match tokio::time::timeout(PATIENCE, events.poll()).await.unwrap() {
-            Ok(v5::Event::Incoming(Packet::Disconnect(goodbye))) => {
-                assert_eq!(goodbye.reason_code, v5::mqttbytes::v5::DisconnectReasonCode::AdministrativeAction);
+            Ok(_) => {}
+            Err(error) => {
+                assert!(error.to_string().contains("AdministrativeAction"), "{error}");
                 break;
             }
-            Ok(_) => {}
-            Err(error) => panic!("closed without its code: {error}"),
         }
     }
     broker.stop().await;

@@ -159,7 +159,7 @@ fn what_is_sent_has_the_bytes_of_the_standard() {
     assert_eq!(of(&|out| unsuback(out, V3_1_1, 1, &[0x11])), [0xB0, 2, 0, 1]);
     assert_eq!(of(&|out| unsuback(out, V5, 1, &[0x11])), [0xB0, 4, 0, 1, 0, 0x11]);
     assert_eq!(of(&pingresp), [0xD0, 0]);
-    assert_eq!(of(&|out| disconnect(out, Reason::TakenOver)), [0xE0, 1, 0x8E]);
+    assert_eq!(of(&|out| disconnect(out, Reason::TakenOver)), [0xE0, 2, 0x8E, 0]);
     for version in [V3_1_1, V5] {
         for payload in [0, 90, 200, 600] {
             let bytes = of(&|out| command(out, version, "lamp", &vec![b'x'; payload]));
