@@ -1,2 +1,284 @@
-//! The pure state machine of one device.
+#![doc = include_str!("semantics.md")]
+//!
+//! # How to drive it
+//!
+//! [`Twin`] is a pure state machine. One rule: *one input with `now` ([`Twin::apply`]), then drain effects
+//! ([`Twin::poll`]) until there are none, then wake at [`Twin::deadline`].* Early, late and repeated wake-ups are
+//! harmless: each input first expires what is late, so what is answered depends on the clock alone (semantics 4.8).
+//!
+//! It knows no clock, no tokio, no randomness (ids come with the inputs), no JSON and no sentence.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | [`input`] | what can happen, what can be asked for |
+//! | `admission.rs` | whether an operation begins, queues or is refused |
+//! | `progress.rs` | what a report means for the operations in flight: convergence |
+//! | `reported.rs` | merging reports |
+//! | `operation.rs` | one operation's stages and allowances |
+//! | `record.rs` | how operations end, and what changes the truth of it afterwards |
+//! | `presence.rs` | whether the device can be reached |
+//! | [`settings`] | times and bounds |
+//! | [`words`] | the closed sets of words |
+
+mod admission;
+pub mod input;
+mod operation;
+mod presence;
+mod progress;
+mod record;
+mod reported;
+pub mod settings;
 pub mod words;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use self::{
+    input::{Effect, Input, Memory},
+    operation::Operation,
+    presence::Line,
+    record::Record,
+    reported::Reported,
+    settings::Settings,
+};
+use crate::{
+    property::{Description, DeviceId, PropertyName, Value},
+    twin::words::{OpId, Outcome, Presence, Reading, Reason, Refusal, Settled, StateReport, Trust},
+};
+
+/// A wished value, beside the reported one (semantics 2.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// The normalised value.
+    pub value: Value,
+    /// The operation that makes it true.
+    pub op: OpId,
+    /// Since when it is wished.
+    pub since: Instant,
+}
+
+/// A caller's question about the state.
+#[derive(Debug)]
+struct Question {
+    /// When its caller is told what is known, if the device has not answered.
+    expires_at: Instant,
+}
+
+/// The digital twin of one device.
+#[derive(Debug)]
+pub struct Twin {
+    device: DeviceId,
+    settings: Settings,
+    description: Option<Arc<Description>>,
+    desired: BTreeMap<PropertyName, Desired>,
+    reported: Reported,
+    line: Line,
+    operations: BTreeMap<OpId, Operation>,
+    /// For each property the operation in flight, then those that wait, in order of their arrival (semantics 4.5).
+    slots: BTreeMap<PropertyName, VecDeque<OpId>>,
+    questions: BTreeMap<OpId, Question>,
+    records: VecDeque<Record>,
+    effects: VecDeque<Effect>,
+    stopping: bool,
+}
+
+impl Twin {
+    /// A twin of a device that was never heard of.
+    pub fn new(device: DeviceId, settings: Settings) -> Self {
+        Self {
+            device,
+            settings,
+            description: None,
+            desired: BTreeMap::new(),
+            reported: Reported::default(),
+            line: Line::default(),
+            operations: BTreeMap::new(),
+            slots: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            records: VecDeque::new(),
+            effects: VecDeque::new(),
+            stopping: false,
+        }
+    }
+
+    /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8).
+    pub fn apply(&mut self, now: Instant, input: Input) {
+        self.expire(now);
+        match input {
+            Input::Set { op, property, value, answer_by } => self.set(now, op, property, &value, answer_by),
+            Input::Query { op, answer_by } => self.query(now, op, answer_by),
+            Input::Cancel { op } => self.cancel(now, &op),
+            Input::Connected { connection } => self.connected(now, connection),
+            Input::Disconnected { connection } => self.disconnected(connection),
+            Input::Greeted { session, hello } => self.greeted(now, session, &hello),
+            Input::Heard(report) => self.heard(now, &report),
+            Input::Unreadable => self.unreadable(now),
+            Input::Written { op } => self.written(now, &op),
+            Input::NotWritten { op } => self.not_written(now, &op),
+            Input::BusDown => self.line.bus_down = true,
+            Input::BusUp => self.line.bus_down = false,
+            Input::Restored(memory) => self.restore(now, memory),
+            Input::ShutDown => self.end_all(now, Outcome::Interrupted, &Refusal::ShuttingDown),
+            Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
+            Input::Tick => {}
+        }
+    }
+
+    /// The next thing to do, until there is none.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`Input::Tick`] is due at the latest. May change with every input.
+    pub fn deadline(&self) -> Option<Instant> {
+        let operations = self.operations.values().map(Operation::wakes_at);
+        let questions = self.questions.values().map(|q| q.expires_at);
+        operations.chain(questions).chain(self.line.suspect_at(&self.settings)).min()
+    }
+
+    /// The description in force, if the device ever greeted.
+    pub fn description(&self) -> Option<&Arc<Description>> {
+        self.description.as_ref()
+    }
+
+    /// Whether the device can be reached.
+    pub fn presence(&self) -> Presence {
+        self.line.presence
+    }
+
+    /// When anything was last heard of the device.
+    pub fn last_heard(&self) -> Option<Instant> {
+        self.line.last_heard
+    }
+
+    /// What is wished of a property, while it is.
+    pub fn desired(&self, property: &str) -> Option<&Desired> {
+        self.desired.get(property)
+    }
+
+    /// How many operations are in flight or wait.
+    pub fn in_flight(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// What is known of an operation: how it ended, or how far it is. Without an id, the latest.
+    pub fn check(&self, now: Instant, op: Option<&OpId>) -> Option<Settled> {
+        if let Some(op) = op {
+            let live = self.operations.get(op).map(|o| self.so_far(now, o));
+            return live
+                .or_else(|| self.records.iter().rev().find(|r| r.settled.op == *op).map(|r| self.recalled(now, r)));
+        }
+        let live = self.operations.values().max_by_key(|o| o.admitted_at);
+        match (live, self.records.back()) {
+            (Some(live), Some(ended)) if live.admitted_at < ended.admitted_at => Some(self.recalled(now, ended)),
+            (Some(live), _) => Some(self.so_far(now, live)),
+            (None, ended) => ended.map(|r| self.recalled(now, r)),
+        }
+    }
+
+    /// What is known of the state, without asking.
+    pub fn state(&self, now: Instant) -> StateReport {
+        self.state_report(now, None)
+    }
+
+    /// What a successor needs if this twin's actor crashes.
+    pub fn memory(&self, now: Instant) -> Memory {
+        Memory {
+            connection: self.line.connection,
+            session: self.line.session.clone(),
+            boot: self.reported.boot().cloned(),
+            description: self.description.clone(),
+            in_flight: self.operations.values().map(|o| self.so_far(now, o)).collect(),
+        }
+    }
+
+    /// The state, with trust `now` for what was received at or after `asked_at` (semantics 8.2).
+    fn state_report(&self, now: Instant, fresh_since: Option<Instant>) -> StateReport {
+        let described = self.description.iter().flat_map(|d| &d.properties);
+        let readings =
+            described.filter_map(|p| Some((p.name.clone(), self.reading(now, &p.name, fresh_since)?))).collect();
+        StateReport {
+            device: self.device.clone(),
+            presence: self.line.presence,
+            last_heard: self.line.last_heard.map(|at| now.saturating_duration_since(at)),
+            readings,
+            moving: self.slots.iter().filter(|(_, slot)| !slot.is_empty()).map(|(p, _)| p.clone()).collect(),
+            reverted: self.reverted_properties(),
+            asked_now: fresh_since.is_some(),
+        }
+    }
+
+    fn reading(&self, now: Instant, property: &str, fresh_since: Option<Instant>) -> Option<Reading> {
+        let known = self.reported.get(property)?;
+        let fresh = fresh_since.is_some_and(|since| known.received_at >= since);
+        Some(Reading {
+            value: known.value.clone(),
+            evidence: known.evidence,
+            age: now.saturating_duration_since(known.received_at),
+            trust: if fresh { Trust::Now } else { Trust::Old },
+        })
+    }
+
+    fn query(&mut self, now: Instant, op: OpId, answer_by: Instant) {
+        if self.stopping {
+            return self.tell_state(op, Err(Refusal::ShuttingDown));
+        }
+        if self.line.presence == Presence::Offline || self.line.bus_down {
+            let state = self.state(now);
+            return self.tell_state(op, Ok(state));
+        }
+        if self.questions.len() >= self.settings.queries_max {
+            return self.tell_state(op, Err(Refusal::QueueFull { limit: self.settings.queries_max }));
+        }
+        let expires_at = (answer_by - self.settings.answer_margin.min(Duration::from_secs(1)))
+            .min(now + self.settings.read_back)
+            .max(now);
+        self.questions.insert(op.clone(), Question { expires_at });
+        self.send(input::Command::GetState { op, property: None });
+    }
+
+    fn tell_state(&mut self, op: OpId, state: Result<StateReport, Refusal>) {
+        self.effects.push_back(Effect::State { op, state });
+    }
+
+    fn send(&mut self, command: input::Command) {
+        self.effects.push_back(Effect::Send(command));
+    }
+
+    /// Ends what is late: operations, questions, presence.
+    fn expire(&mut self, now: Instant) {
+        self.expire_presence(now);
+        self.expire_operations(now);
+        let late: Vec<OpId> =
+            self.questions.iter().filter(|(_, q)| q.expires_at <= now).map(|(op, _)| op.clone()).collect();
+        for op in late {
+            self.questions.remove(&op);
+            let state = self.state(now);
+            self.tell_state(op, Ok(state));
+        }
+    }
+
+    /// Answers everybody who waits, for the last time: what was sent ends with `outcome` and is withdrawn, the rest is
+    /// refused.
+    fn end_all(&mut self, now: Instant, outcome: Outcome, refusal: &Refusal) {
+        self.stopping = true;
+        let open: Vec<OpId> = self.operations.keys().cloned().collect();
+        for op in open {
+            match self.operations.get(&op).is_some_and(Operation::sent) {
+                true => self.fail(now, &op, outcome, Reason::HubStopping),
+                false => self.refuse_waiting(&op, refusal.clone()),
+            }
+        }
+        for op in std::mem::take(&mut self.questions).into_keys() {
+            self.tell_state(op, Err(refusal.clone()));
+        }
+    }
+
+    /// The refusal of a device that is none any more.
+    fn unknown(&self) -> Refusal {
+        Refusal::UnknownDevice { asked: self.device.to_string(), near: Vec::new() }
+    }
+}

@@ -1,0 +1,213 @@
+//! Whether a wish begins, queues or is refused (semantics 2.5, 3.8, 4.1, 4.5, 4.9, 5.5).
+
+use std::time::Instant;
+
+use crate::{
+    property::{Property, PropertyName, Role, Value},
+    twin::{
+        Desired, Twin,
+        input::{Command, Effect},
+        operation::Operation,
+        words::{OpId, Presence, Refusal, Reply, Stage},
+    },
+};
+
+impl Twin {
+    pub(super) fn set(&mut self, now: Instant, op: OpId, property: PropertyName, value: &Value, answer_by: Instant) {
+        match self.admit(now, &op, property, value, answer_by) {
+            Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
+            Ok(operation) => {
+                let property = operation.property.clone();
+                self.operations.insert(op.clone(), operation);
+                self.slots.entry(property.clone()).or_default().push_back(op.clone());
+                if !self.begin_next(now, &property) {
+                    self.enter(now, &op, Stage::Queued);
+                }
+            }
+        }
+    }
+
+    fn admit(
+        &mut self,
+        now: Instant,
+        op: &OpId,
+        name: PropertyName,
+        value: &Value,
+        answer_by: Instant,
+    ) -> Result<Operation, Refusal> {
+        if self.stopping {
+            return Err(Refusal::ShuttingDown);
+        }
+        if self.line.bus_down {
+            return Err(Refusal::BrokerDown);
+        }
+        let online_by = self.online_by(now)?;
+        let expires_at = answer_by.checked_sub(self.settings.answer_margin).unwrap_or(answer_by);
+        let mut operation = Operation::new(now, op.clone(), name.clone(), value.clone(), expires_at);
+        operation.online_by = online_by;
+        if let Some(description) = self.description.clone() {
+            let property = find(&description.properties, &name)?;
+            self.fit(now, &mut operation, property, value)?;
+        }
+        let waiting = self.slots.get(&name).map_or(0, std::collections::VecDeque::len);
+        if waiting > self.settings.queued_max {
+            return Err(Refusal::QueueFull { limit: self.settings.queued_max });
+        }
+        Ok(operation)
+    }
+
+    /// Checks the wish against the property and takes its allowances.
+    fn fit(&self, now: Instant, operation: &mut Operation, property: &Property, value: &Value) -> Result<(), Refusal> {
+        if !property.settable {
+            return Err(Refusal::Forbidden { property: property.name.clone() });
+        }
+        operation.wish = property
+            .normalise(value)
+            .map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?;
+        operation.required = property.feedback.max(crate::property::Evidence::Firmware);
+        operation.allowance = self.settings.report(property);
+        operation.stable = std::time::Duration::from_millis(property.stable_ms.into());
+        let left = operation.expires_at.saturating_duration_since(now);
+        let expected = std::time::Duration::from_millis(property.expected_ms.into());
+        // What must not be left half-way with nobody listening has to fit as a whole (semantics 4.9).
+        let must_fit = !property.repeatable || can_do_harm(property.role);
+        let needed = self.settings.begin_min + if must_fit { expected + operation.stable } else { Default::default() };
+        if left < needed {
+            return Err(Refusal::DeadlineTooShort { needed: needed + self.settings.answer_margin });
+        }
+        Ok(())
+    }
+
+    /// `Ok(None)`: the device is there. `Ok(Some(until))`: it was a moment ago, wait so long (semantics 5.5).
+    fn online_by(&self, now: Instant) -> Result<Option<Instant>, Refusal> {
+        match self.line.presence {
+            Presence::Online | Presence::Suspected => Ok(None),
+            Presence::Offline => {
+                let recently = self
+                    .line
+                    .last_heard
+                    .is_some_and(|at| now.saturating_duration_since(at) < self.settings.recently_seen);
+                if recently || self.just_started(now) {
+                    Ok(Some(now + self.settings.wait_online))
+                } else {
+                    Err(self.offline(now))
+                }
+            }
+        }
+    }
+
+    /// The refusal for a device that is not there.
+    pub(super) fn offline(&self, now: Instant) -> Refusal {
+        match self.line.last_heard {
+            None if self.just_started(now) => Refusal::HubJustStarted,
+            heard => Refusal::Offline { last_heard: heard.map(|at| now.saturating_duration_since(at)) },
+        }
+    }
+
+    fn just_started(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.settings.started) < self.settings.just_started
+    }
+
+    /// Begins the next operation of a property if none is in flight on it and the device is there. Whether it did.
+    pub(super) fn begin_next(&mut self, now: Instant, name: &PropertyName) -> bool {
+        if self.line.session.is_none() {
+            return false;
+        }
+        while let Some(op) = self.slots.get(name).and_then(|slot| slot.front()).cloned() {
+            let Some(operation) = self.operations.get(&op) else {
+                self.leave_slot(name, &op);
+                continue;
+            };
+            if operation.sent() {
+                return false;
+            }
+            match self.ready(now, &op) {
+                Ok(()) => {
+                    self.dispatch(now, &op);
+                    return true;
+                }
+                Err(refusal) => self.refuse_waiting(&op, refusal),
+            }
+        }
+        false
+    }
+
+    /// Checks again what may have changed while an operation waited: the description, and the time that is left.
+    fn ready(&mut self, now: Instant, op: &OpId) -> Result<(), Refusal> {
+        let Some(description) = self.description.clone() else { return Err(self.offline(now)) };
+        let Some(mut operation) = self.operations.remove(op) else { return Ok(()) };
+        let wish = operation.wish.clone();
+        let fits = find(&description.properties, &operation.property)
+            .and_then(|property| self.fit(now, &mut operation, property, &wish));
+        self.operations.insert(op.clone(), operation);
+        fits
+    }
+
+    fn dispatch(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        // Nothing begins to drive after its caller was told that it did not (semantics 4.1, 6.1).
+        let longest = (self.settings.ack + self.settings.start).min(self.settings.act_by_max);
+        let act_by = (now + longest).min(operation.expires_at);
+        operation.act_by = Some(act_by);
+        operation.online_by = None;
+        let (property, value) = (operation.property.clone(), operation.wish.clone());
+        self.desired.insert(property.clone(), Desired { value: value.clone(), op: op.clone(), since: now });
+        let ttl = act_by.saturating_duration_since(now);
+        self.enter(now, op, Stage::WaitingBroker);
+        self.send(Command::Set { op: op.clone(), property, value, ttl });
+    }
+
+    /// The device is there: everything that waited for it begins.
+    pub(super) fn start_waiting(&mut self, now: Instant) {
+        let names: Vec<PropertyName> = self.slots.keys().cloned().collect();
+        for name in names {
+            self.begin_next(now, &name);
+        }
+    }
+
+    /// Ends an operation that never began.
+    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: Refusal) {
+        let Some(operation) = self.operations.remove(op) else { return };
+        self.leave_slot(&operation.property, op);
+        self.effects.push_back(Effect::Reply { op: op.clone(), reply: Reply::Refused(refusal) });
+    }
+
+    pub(super) fn leave_slot(&mut self, property: &PropertyName, op: &OpId) {
+        if let Some(slot) = self.slots.get_mut(property) {
+            slot.retain(|other| other != op);
+            if slot.is_empty() {
+                self.slots.remove(property);
+            }
+        }
+    }
+
+    /// Moves an operation on to another stage.
+    pub(super) fn enter(&mut self, now: Instant, op: &OpId, stage: Stage) {
+        if let Some(operation) = self.operations.get_mut(op) {
+            let (left, spent) = operation.enter(now, stage, &self.settings);
+            self.effects.push_back(Effect::StageLeft { stage: left, spent });
+        }
+    }
+}
+
+fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Result<&'a Property, Refusal> {
+    properties.iter().find(|p| p.name == *name).ok_or_else(|| Refusal::UnknownProperty {
+        asked: name.to_string(),
+        known: properties.iter().map(|p| p.name.clone()).collect(),
+    })
+}
+
+/// Whether a half-done movement of such a thing can do harm (semantics 2.7: lock, garage, heater).
+fn can_do_harm(role: Role) -> bool {
+    match role {
+        Role::Lock | Role::Door | Role::Heater => true,
+        Role::Light
+        | Role::Socket
+        | Role::Blind
+        | Role::Valve
+        | Role::Fan
+        | Role::Pump
+        | Role::Sensor
+        | Role::Other => false,
+    }
+}

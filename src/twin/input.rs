@@ -1,0 +1,330 @@
+//! All that can happen to a twin, and all that it can ask for: two closed sets.
+//!
+//! No arm is `_`: a new input or effect must be thought about everywhere. Times are arguments of
+//! [`crate::twin::Twin::apply`], never fields.
+
+use std::{sync::Arc, time::Duration, time::Instant};
+
+use crate::{
+    property::{Description, Evidence, PropertyName, Value, ValueError},
+    twin::words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
+};
+
+/// One thing that happens to a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A caller wants a property to have a value.
+    Set {
+        /// The new operation's id, unique for ever.
+        op: OpId,
+        /// The property.
+        property: PropertyName,
+        /// The value as the caller gave it.
+        value: Value,
+        /// When the caller must have its answer (semantics 4.1).
+        answer_by: Instant,
+    },
+    /// A caller asks what the state is.
+    Query {
+        /// The question's id, unique for ever.
+        op: OpId,
+        /// When the caller must have its answer.
+        answer_by: Instant,
+    },
+    /// A caller stopped waiting (semantics 4.7).
+    Cancel {
+        /// Its operation or question.
+        op: OpId,
+    },
+    /// The device's connection is open; it has not greeted yet.
+    Connected {
+        /// Which connection.
+        connection: u64,
+    },
+    /// A connection ended.
+    Disconnected {
+        /// Which connection.
+        connection: u64,
+    },
+    /// The device said hello; the hub welcomes it with this session.
+    Greeted {
+        /// The session that the hub names in its welcome.
+        session: Arc<str>,
+        /// What it said.
+        hello: Hello,
+    },
+    /// The device reported.
+    Heard(Report),
+    /// The device sent something that could not be read.
+    Unreadable,
+    /// The bytes of an operation's command were written to the device's socket (semantics 8.1).
+    Written {
+        /// The operation.
+        op: OpId,
+    },
+    /// An operation's command certainly never reached the device's socket.
+    NotWritten {
+        /// The operation.
+        op: OpId,
+    },
+    /// The bus is down.
+    BusDown,
+    /// The bus is back.
+    BusUp,
+    /// This twin follows one whose actor crashed (semantics 5.8).
+    Restored(Memory),
+    /// The hub is stopping: everybody is answered.
+    ShutDown,
+    /// The owner removed the device: everybody is answered (semantics 2.8).
+    Removed,
+    /// Time passed.
+    Tick,
+}
+
+/// What outlives a crashed actor: enough to withdraw what was in flight and to go on with the session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// The open connection, if any.
+    pub connection: Option<u64>,
+    /// The session of the last welcome.
+    pub session: Option<Arc<str>>,
+    /// The boot of the last hello.
+    pub boot: Option<Arc<str>>,
+    /// The description in force.
+    pub description: Option<Arc<Description>>,
+    /// Operations that were admitted and not ended, as the crash left them.
+    pub in_flight: Vec<Settled>,
+}
+
+/// A device's greeting (wire protocol, *Greeting*): a full snapshot (semantics 2.3).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hello {
+    /// An opaque token of this run of the device.
+    pub boot: Arc<str>,
+    /// Its number in this boot.
+    pub seq: u32,
+    /// What it has.
+    pub description: Arc<Description>,
+    /// All its values.
+    pub status: Vec<Status>,
+    /// Why the values are as they are.
+    pub cause: Cause,
+    /// The last operation finished on each property.
+    pub seen: Vec<(PropertyName, OpId)>,
+}
+
+/// One value in a report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    /// The property.
+    pub property: PropertyName,
+    /// The value, not yet checked against the description.
+    pub value: Value,
+    /// How it was confirmed; a device that does not say so claims no more than its firmware.
+    pub evidence: Evidence,
+}
+
+/// Why a device reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A command.
+    Command,
+    /// A person or a program at the device.
+    Local,
+    /// It has just started.
+    Boot,
+    /// The time for it had come.
+    Periodic,
+    /// It was asked.
+    Query,
+    /// It does not say.
+    Unknown,
+}
+
+/// One report of a device, but for its hello.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The run of the device that it belongs to.
+    pub boot: Arc<str>,
+    /// Its number in this boot.
+    pub seq: u32,
+    /// Whether it was delivered with the RETAIN flag.
+    pub retained: bool,
+    /// The values in it, read as it was written.
+    pub status: Vec<Status>,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a report says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// How far an operation is.
+    Action {
+        /// The operation.
+        op: OpId,
+        /// How far.
+        result: ActionResult,
+        /// Why it failed or was rejected.
+        reason: Option<Reason>,
+        /// What it still needs.
+        eta: Option<Duration>,
+    },
+    /// The state, asked for or not.
+    State {
+        /// The question that it answers.
+        op: Option<OpId>,
+        /// Why it was sent.
+        cause: Cause,
+        /// The last operation finished on each property.
+        seen: Vec<(PropertyName, OpId)>,
+    },
+    /// The control task is alive.
+    Heartbeat,
+}
+
+/// How far a device is with an operation (wire protocol, *Events*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionResult {
+    /// It has the command.
+    Received,
+    /// It has begun to drive.
+    Executing,
+    /// It is still driving.
+    Working,
+    /// Done, and read back by the device itself.
+    Completed,
+    /// Tried, and not done.
+    Failed,
+    /// Refused; nothing was begun.
+    Rejected,
+    /// A word that this version does not know.
+    Unknown,
+}
+
+/// What the hub sends to a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// The session begins.
+    Welcome {
+        /// Its name.
+        session: Arc<str>,
+    },
+    /// Make a property have a value.
+    Set {
+        /// The operation.
+        op: OpId,
+        /// The property.
+        property: PropertyName,
+        /// The normalised value.
+        value: Value,
+        /// How much later than this sending it may begin (`act_by`, semantics 4.1).
+        ttl: Duration,
+    },
+    /// Say what the state is.
+    GetState {
+        /// The question.
+        op: OpId,
+        /// One property, or all.
+        property: Option<PropertyName>,
+    },
+    /// Do not begin that operation any more.
+    Withdraw {
+        /// The operation.
+        op: OpId,
+    },
+}
+
+/// What the twin asks its actor to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Send this to the device. An operation's `Set` is answered with [`Input::Written`] or [`Input::NotWritten`].
+    Send(Command),
+    /// Tell the caller of an operation.
+    Reply {
+        /// The operation.
+        op: OpId,
+        /// What it is told.
+        reply: Reply,
+    },
+    /// Tell the caller of a question.
+    State {
+        /// The question.
+        op: OpId,
+        /// What it is told.
+        state: Result<StateReport, Refusal>,
+    },
+    /// An operation left a stage after so long.
+    StageLeft {
+        /// The stage.
+        stage: Stage,
+        /// How long it was in it.
+        spent: Duration,
+    },
+    /// An operation ended. Once for each that was admitted and began.
+    Ended {
+        /// How.
+        outcome: Outcome,
+        /// Where.
+        stage: Stage,
+        /// Why it did not converge.
+        reason: Option<Reason>,
+        /// From the call to the end.
+        elapsed: Duration,
+    },
+    /// An operation that was answered as not confirmed was found done (semantics 6.1).
+    LateSuccess {
+        /// The operation.
+        op: OpId,
+    },
+    /// A device went back by itself after a success (semantics 3.7).
+    Reverted {
+        /// The operation whose success no longer holds.
+        op: OpId,
+        /// Its property.
+        property: PropertyName,
+    },
+    /// Presence changed.
+    Presence(Presence),
+    /// The description changed.
+    Described(Arc<Description>),
+    /// A value in a report does not fit the description: the device is told, so that a typo is a sentence.
+    Malformed {
+        /// The report's number.
+        of_seq: u32,
+        /// The property.
+        property: PropertyName,
+        /// What was wrong; `None` if the device has no such property.
+        error: Option<ValueError>,
+    },
+    /// A report that counts for nothing, and why.
+    Ignored(Ignored),
+}
+
+/// Why a report counts for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ignored {
+    /// Delivered with the RETAIN flag (semantics 3.4).
+    Retained,
+    /// Of another boot than the last hello's (semantics 3.4).
+    OldBoot,
+    /// A `(boot, seq)` that was there before (semantics 2.4).
+    Duplicate,
+    /// Before any hello.
+    NotGreeted,
+}
+
+impl Ignored {
+    /// All of them, in order.
+    pub const ALL: &[Self] = &[Self::Retained, Self::OldBoot, Self::Duplicate, Self::NotGreeted];
+
+    /// The word in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Retained => "retained",
+            Self::OldBoot => "old_boot",
+            Self::Duplicate => "duplicate",
+            Self::NotGreeted => "not_greeted",
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! One operation: an attempt to make one wish true (semantics 1), its stages and what it waits for.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    property::{Evidence, PropertyName, Value},
+    twin::{
+        settings::Settings,
+        words::{OpId, Stage},
+    },
+};
+
+/// An operation that was admitted and has not ended.
+#[derive(Debug)]
+pub(super) struct Operation {
+    pub(super) op: OpId,
+    pub(super) property: PropertyName,
+    pub(super) wish: Value,
+    /// The evidence that a success needs (semantics 3.5).
+    pub(super) required: Evidence,
+    /// How long driving may take (semantics 4.9).
+    pub(super) allowance: Duration,
+    /// How long the value must hold before it is asked for (semantics 3.6).
+    pub(super) stable: Duration,
+    pub(super) admitted_at: Instant,
+    /// `answer_by` less the margin: when its caller is answered at the latest (semantics 4.8).
+    pub(super) expires_at: Instant,
+    /// Until when it may wait for a device that was there a moment ago (semantics 5.5).
+    pub(super) online_by: Option<Instant>,
+    /// Until when it may begin to drive; known once it was sent (semantics 4.1).
+    pub(super) act_by: Option<Instant>,
+    /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
+    pub(super) written_at: Option<Instant>,
+    /// Its caller has heard `working`; nobody waits any more, it lives on to its own end (semantics 4.2).
+    pub(super) answered: bool,
+    /// The device sent something unreadable while it was in flight.
+    pub(super) unreadable: bool,
+    /// When the device says that it will be done.
+    pub(super) eta_at: Option<Instant>,
+    /// The number of the report that said completed: what counts at the read-back is not older (semantics 3.6).
+    pub(super) completed_seq: Option<u32>,
+    /// A question about it that has gone out.
+    pub(super) question: Option<OpId>,
+    /// When the next question is due: the read-back, or, where no completion comes, one that may find the report lost.
+    pub(super) ask_at: Option<Instant>,
+    /// How many questions have gone out: part of their ids.
+    questions: u32,
+    pub(super) stage: Stage,
+    stage_since: Instant,
+    left: Vec<(Stage, Duration)>,
+    /// When the present stage's allowance is over.
+    pub(super) stage_ends_at: Instant,
+}
+
+impl Operation {
+    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, wish: Value, expires_at: Instant) -> Self {
+        Self {
+            op,
+            property,
+            wish,
+            required: Evidence::Firmware,
+            allowance: Duration::ZERO,
+            stable: Duration::ZERO,
+            admitted_at: now,
+            expires_at,
+            online_by: None,
+            act_by: None,
+            written_at: None,
+            answered: false,
+            unreadable: false,
+            eta_at: None,
+            completed_seq: None,
+            question: None,
+            ask_at: None,
+            questions: 0,
+            stage: Stage::Admission,
+            stage_since: now,
+            left: Vec::new(),
+            stage_ends_at: expires_at,
+        }
+    }
+
+    /// Whether the device has said that it began: from then on the operation outlives its caller's limit (semantics 4.2).
+    pub(super) fn begun(&self) -> bool {
+        match self.stage {
+            Stage::Admission
+            | Stage::Queued
+            | Stage::WaitingBroker
+            | Stage::WaitingDeviceAck
+            | Stage::WaitingDeviceStart => false,
+            Stage::WaitingDeviceReport | Stage::WaitingReadBack | Stage::WaitingSensor | Stage::Settled => true,
+        }
+    }
+
+    /// Whether anything was given to the bus for it.
+    pub(super) fn sent(&self) -> bool {
+        self.act_by.is_some()
+    }
+
+    /// Leaves the present stage for another and returns the one left and how long it was in it.
+    pub(super) fn enter(&mut self, now: Instant, stage: Stage, settings: &Settings) -> (Stage, Duration) {
+        let left = (self.stage, now.saturating_duration_since(self.stage_since));
+        self.left.push(left);
+        self.stage = stage;
+        self.stage_since = now;
+        self.question = None;
+        self.ask_at = None;
+        let act_by = self.act_by.unwrap_or(self.expires_at);
+        match stage {
+            Stage::Admission | Stage::Queued | Stage::Settled => self.stage_ends_at = self.expires_at,
+            Stage::WaitingBroker => self.stage_ends_at = (now + settings.broker).min(act_by),
+            Stage::WaitingDeviceAck => self.await_device(now, act_by),
+            // A device that leaves `executing` out drives in this stage: it has its allowance behind the last begin.
+            Stage::WaitingDeviceStart => self.await_device(now, act_by + self.allowance),
+            Stage::WaitingDeviceReport => self.await_device(now, now + self.allowance),
+            Stage::WaitingReadBack | Stage::WaitingSensor => {
+                self.ask_at = Some(now + self.stable);
+                self.stage_ends_at = now + self.stable + settings.read_back;
+            }
+        }
+        left
+    }
+
+    /// The device says how much longer it drives: the allowance grows to that, up to the longest driving allowed.
+    pub(super) fn extend(&mut self, now: Instant, eta: Duration, settings: &Settings) {
+        self.eta_at = Some(now + eta);
+        let longest = self.stage_since + settings.driving_max;
+        let ends = (now + eta + settings.report_margin).min(longest);
+        if ends > self.stage_ends_at {
+            self.await_device(now, ends);
+        }
+    }
+
+    /// Waits for the device until `ends`, and asks it once when three quarters of that are gone: a lost report is no
+    /// failure (semantics 3.6).
+    fn await_device(&mut self, now: Instant, ends: Instant) {
+        self.stage_ends_at = ends;
+        self.ask_at = Some(now + ends.saturating_duration_since(now) * 3 / 4);
+    }
+
+    /// The id of the next question about it: the operation's own with a number, so that no other answer fits.
+    pub(super) fn next_question(&mut self) -> OpId {
+        self.questions += 1;
+        let id = OpId::new(&format!("{}-{}", self.op, self.questions));
+        self.question = Some(id.clone());
+        self.ask_at = None;
+        id
+    }
+
+    /// How long it was in each stage until now.
+    pub(super) fn stages(&self, now: Instant) -> Vec<(Stage, Duration)> {
+        let mut stages = self.left.clone();
+        if self.stage != Stage::Settled {
+            stages.push((self.stage, now.saturating_duration_since(self.stage_since)));
+        }
+        stages
+    }
+
+    /// When the twin must look at it next.
+    pub(super) fn wakes_at(&self) -> Instant {
+        let caller = if self.answered { None } else { Some(self.expires_at) };
+        [caller, self.online_by, self.ask_at].into_iter().flatten().fold(self.stage_ends_at, Instant::min)
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether the device can be reached: from the connection itself and its heartbeat (semantics 5.5).
+//!
+//! A broker that is down makes no device offline: presence stands as it was, and the refusal is `broker_down`.
+
+use std::{sync::Arc, time::Instant};
+
+use crate::twin::{
+    Twin,
+    input::{Command, Effect, Hello, Memory},
+    settings::Settings,
+    words::{OpId, Presence},
+};
+
+/// The way to the device.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) presence: Presence,
+    pub(super) connection: Option<u64>,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) last_heard: Option<Instant>,
+    pub(super) bus_down: bool,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { presence: Presence::Offline, connection: None, session: None, last_heard: None, bus_down: false }
+    }
+}
+
+impl Line {
+    /// When a device that stays silent is suspected.
+    pub(super) fn suspect_at(&self, settings: &Settings) -> Option<Instant> {
+        match self.presence {
+            Presence::Online => self.last_heard.map(|at| at + settings.suspected_after()),
+            Presence::Suspected | Presence::Offline => None,
+        }
+    }
+}
+
+impl Twin {
+    pub(super) fn connected(&mut self, now: Instant, connection: u64) {
+        // A new connection has no session yet: commands wait for its hello.
+        self.line.connection = Some(connection);
+        self.line.session = None;
+        self.line.last_heard = Some(now);
+        self.set_presence(Presence::Offline);
+    }
+
+    pub(super) fn disconnected(&mut self, connection: u64) {
+        // The end of a connection that was taken over says nothing of the one that took it. Of which one a twin whose
+        // actor was restarted does not always know.
+        if self.line.connection.is_none_or(|open| open == connection) {
+            self.line.connection = None;
+            self.line.session = None;
+            self.set_presence(Presence::Offline);
+        }
+    }
+
+    pub(super) fn greeted(&mut self, now: Instant, session: Arc<str>, hello: &Hello) {
+        self.alive(now);
+        self.line.session = Some(session.clone());
+        self.send(Command::Welcome { session });
+        if self.description.as_ref() != Some(&hello.description) {
+            self.description = Some(hello.description.clone());
+            self.effects.push_back(Effect::Described(hello.description.clone()));
+        }
+        let same_boot = self.reported.boot() == Some(&hello.boot);
+        let merged = self.reported.replace(now, &hello.boot, hello.seq, &hello.status, &hello.seen, &hello.description);
+        self.note_malformed(hello.seq, &merged);
+        self.note_changes(now, &merged.changes, hello.cause);
+        self.set_presence(Presence::Online);
+        self.after_hello(now, same_boot);
+        self.start_waiting(now);
+    }
+
+    /// Anything heard of the device, whatever it says, lifts a suspicion.
+    pub(super) fn alive(&mut self, now: Instant) {
+        self.line.last_heard = Some(now);
+        if self.line.presence == Presence::Suspected {
+            self.set_presence(Presence::Online);
+        }
+    }
+
+    pub(super) fn expire_presence(&mut self, now: Instant) {
+        if self.line.suspect_at(&self.settings).is_some_and(|at| at <= now) {
+            self.set_presence(Presence::Suspected);
+        }
+    }
+
+    /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
+    pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
+        let Memory { connection, session, boot, description, in_flight } = memory;
+        self.line.connection = connection;
+        self.description = description;
+        self.reported.resume(boot);
+        if session.is_some() {
+            self.line.last_heard = Some(now);
+            self.line.session = session;
+            self.set_presence(Presence::Online);
+        }
+        for settled in in_flight {
+            self.withdraw(settled.op.clone());
+            self.remember_interrupted(now, settled);
+        }
+        if self.line.session.is_some() {
+            self.send(Command::GetState { op: OpId::new("restored"), property: None });
+        }
+    }
+
+    fn set_presence(&mut self, presence: Presence) {
+        if self.line.presence != presence {
+            self.line.presence = presence;
+            self.effects.push_back(Effect::Presence(presence));
+        }
+    }
+}

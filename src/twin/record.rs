@@ -1,0 +1,295 @@
+//! How operations end, and what changes the truth of it afterwards: a late success, a revert (semantics 3.7, 6.1, 6.3).
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    property::{Evidence, PropertyName},
+    twin::{
+        Twin,
+        input::{ActionResult, Cause, Command, Effect},
+        operation::Operation,
+        reported::{Change, by_itself},
+        words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
+    },
+};
+
+/// An operation that ended.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) settled: Settled,
+    pub(super) admitted_at: Instant,
+    ended_at: Instant,
+    /// The evidence that a success would have needed.
+    required: Evidence,
+}
+
+impl Twin {
+    /// Fresh, attributed, reported state equals the wish.
+    pub(super) fn converge(&mut self, now: Instant, op: &OpId) {
+        self.end(now, op, Outcome::Converged, None);
+    }
+
+    /// It said completed; what is read says otherwise: an immediate failure with the actual value (semantics 3.7).
+    pub(super) fn contradict(&mut self, now: Instant, op: &OpId, reason: Reason) {
+        self.end(now, op, Outcome::Contradicted, Some(reason));
+    }
+
+    /// Ends an operation that was sent without its success. The device is told to withdraw what it has not begun (6.1).
+    pub(super) fn fail(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Reason) {
+        match outcome {
+            Outcome::TimedOut | Outcome::Interrupted | Outcome::Cancelled | Outcome::Removed => self.withdraw(op.clone()),
+            Outcome::Converged
+            | Outcome::Already
+            | Outcome::Clamped
+            | Outcome::Working
+            | Outcome::Partial
+            | Outcome::SentUnverified
+            | Outcome::Superseded
+            | Outcome::Rejected
+            | Outcome::Failed
+            | Outcome::Contradicted
+            | Outcome::DeviceCrashed => {}
+        }
+        self.end(now, op, outcome, Some(reason));
+    }
+
+    pub(super) fn withdraw(&mut self, op: OpId) {
+        self.send(Command::Withdraw { op });
+    }
+
+    fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
+        let success = outcome == Outcome::Converged;
+        if success {
+            self.enter(now, op, Stage::Settled);
+        }
+        let Some(operation) = self.operations.remove(op) else { return };
+        let settled = self.settled(now, &operation, outcome, reason);
+        if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
+            self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
+        }
+        self.effects.push_back(Effect::Ended { outcome, stage: settled.stage, reason, elapsed: settled.elapsed });
+        if !operation.answered {
+            let reply = Reply::Settled(Box::new(settled.clone()));
+            self.effects.push_back(Effect::Reply { op: op.clone(), reply });
+        }
+        self.forget_wish(op);
+        self.leave_slot(&operation.property, op);
+        let (admitted_at, required) = (operation.admitted_at, operation.required);
+        self.remember(Record { settled, admitted_at, ended_at: now, required });
+        if !self.stopping {
+            self.begin_next(now, &operation.property);
+        }
+    }
+
+    /// A momentary wish lives only while its operation runs (semantics 6.1).
+    pub(super) fn forget_wish(&mut self, op: &OpId) {
+        self.desired.retain(|_, desired| desired.op != *op);
+    }
+
+    /// Its caller must be answered, and the device is at work: the operation lives on (semantics 4.2).
+    pub(super) fn answer_working(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get(op) else { return };
+        let reply = Reply::Settled(Box::new(self.so_far(now, operation)));
+        self.effects.push_back(Effect::Reply { op: op.clone(), reply });
+        if let Some(operation) = self.operations.get_mut(op) {
+            operation.answered = true;
+        }
+    }
+
+    /// A caller stopped waiting: what has not begun is withdrawn, what has goes on unheard (semantics 4.7).
+    pub(super) fn cancel(&mut self, now: Instant, op: &OpId) {
+        if self.questions.remove(op).is_some() {
+            return;
+        }
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        operation.answered = true;
+        if !operation.sent() {
+            let property = operation.property.clone();
+            self.operations.remove(op);
+            self.leave_slot(&property, op);
+        } else if !operation.begun() {
+            self.fail(now, op, Outcome::Cancelled, Reason::Withdrawn);
+        }
+    }
+
+    /// How far an operation is, for its caller or for one who asks.
+    pub(super) fn so_far(&self, now: Instant, operation: &Operation) -> Settled {
+        self.settled(now, operation, Outcome::Working, None)
+    }
+
+    fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
+        let success = outcome == Outcome::Converged;
+        let found = self.found(now, operation);
+        Settled {
+            op: operation.op.clone(),
+            device: self.device.clone(),
+            property: operation.property.clone(),
+            wish: operation.wish.clone(),
+            outcome,
+            stage: operation.stage,
+            reason,
+            confirmed_by: found.as_ref().filter(|_| success).map_or(Evidence::None, |r| r.evidence),
+            found,
+            attribution: Attribution::Named,
+            eta: operation.eta_at.map(|at| at.saturating_duration_since(now)).filter(|_| !success),
+            elapsed: now.saturating_duration_since(operation.admitted_at),
+            stages: operation.stages(now),
+            late_success: false,
+            reverted: false,
+        }
+    }
+
+    /// The actual value. It is spoken of as present only if it was received after the command was written: an older one
+    /// may be what the command has changed.
+    fn found(&self, now: Instant, operation: &Operation) -> Option<Reading> {
+        let mut reading = self.reading(now, &operation.property, operation.written_at)?;
+        if operation.written_at.is_none() {
+            reading.trust = Trust::Old;
+        }
+        Some(reading)
+    }
+
+    fn remember(&mut self, record: Record) {
+        while self.records.len() >= self.settings.records_max.max(1) {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    /// Records what a crashed actor left in the middle; its callers heard it from the fleet (semantics 5.8).
+    pub(super) fn remember_interrupted(&mut self, now: Instant, mut settled: Settled) {
+        settled.outcome = Outcome::Interrupted;
+        settled.reason = Some(Reason::ActorRestarted);
+        self.effects.push_back(Effect::Ended {
+            outcome: settled.outcome,
+            stage: settled.stage,
+            reason: settled.reason,
+            elapsed: settled.elapsed,
+        });
+        let required = self
+            .described()
+            .and_then(|d| d.property(&settled.property).map(|p| p.feedback))
+            .unwrap_or(Evidence::Firmware);
+        self.remember(Record {
+            admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
+            ended_at: now,
+            required,
+            settled,
+        });
+    }
+
+    /// What is known of an operation that ended, as it is told now.
+    pub(super) fn recalled(&self, now: Instant, record: &Record) -> Settled {
+        let mut settled = record.settled.clone();
+        let since = now.saturating_duration_since(record.ended_at);
+        if let Some(found) = &mut settled.found {
+            // A reading of then is no reading of now.
+            found.age += since;
+            found.trust = Trust::Old;
+        }
+        settled
+    }
+
+    /// A device reports on an operation that has already ended.
+    pub(super) fn finish_recorded(&mut self, seq: u32, op: &OpId, result: ActionResult) {
+        let record = self.records.iter().find(|r| r.settled.op == *op);
+        let Some(property) = record.map(|r| r.settled.property.clone()) else { return };
+        match result {
+            ActionResult::Completed | ActionResult::Failed => self.reported.finish(seq, &property, op),
+            ActionResult::Received
+            | ActionResult::Executing
+            | ActionResult::Working
+            | ActionResult::Rejected
+            | ActionResult::Unknown => {}
+        }
+    }
+
+    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and it is so.
+    pub(super) fn note_late(&mut self, now: Instant) {
+        let Some(description) = self.described() else { return };
+        let mut late = Vec::new();
+        for record in &mut self.records {
+            let settled = &mut record.settled;
+            if !unconfirmed(settled.outcome)
+                || settled.late_success
+                || now.saturating_duration_since(record.ended_at) > self.settings.watch
+                || self.reported.seen(&settled.property) != Some(&settled.op)
+            {
+                continue;
+            }
+            let (Some(known), Some(property)) =
+                (self.reported.get(&settled.property), description.property(&settled.property))
+            else {
+                continue;
+            };
+            // Newer than its end: what was known before was judged then.
+            let met = property.same(&known.value, &settled.wish)
+                && known.evidence >= record.required
+                && known.received_at >= record.ended_at;
+            if met {
+                settled.late_success = true;
+                settled.confirmed_by = known.evidence;
+                settled.found = Some(Reading {
+                    value: known.value.clone(),
+                    evidence: known.evidence,
+                    age: Duration::ZERO,
+                    trust: Trust::Now,
+                });
+                record.ended_at = now;
+                late.push(settled.op.clone());
+            }
+        }
+        self.effects.extend(late.into_iter().map(|op| Effect::LateSuccess { op }));
+    }
+
+    /// Looks whether a change undoes a success: the device went back by itself (semantics 3.7).
+    pub(super) fn note_changes(&mut self, now: Instant, changes: &[Change], cause: Cause) {
+        if !by_itself(cause) {
+            return;
+        }
+        let Some(description) = self.described() else { return };
+        for change in changes {
+            let busy = self.operations.values().any(|o| o.property == change.property && o.sent());
+            let latest = self.records.iter_mut().rev().find(|r| r.settled.property == change.property);
+            let (false, Some(record), Some(property)) = (busy, latest, description.property(&change.property)) else {
+                continue;
+            };
+            let held = record.settled.outcome == Outcome::Converged || record.settled.late_success;
+            let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
+            if held && watched && !record.settled.reverted && !property.same(&change.to, &record.settled.wish) {
+                record.settled.reverted = true;
+                let (op, property) = (record.settled.op.clone(), change.property.clone());
+                self.effects.push_back(Effect::Reverted { op, property });
+            }
+        }
+    }
+
+    /// Properties whose latest operation had converged and was undone by the device itself.
+    pub(super) fn reverted_properties(&self) -> Vec<PropertyName> {
+        let mut latest: Vec<&Settled> = Vec::new();
+        for record in self.records.iter().rev() {
+            if latest.iter().all(|s| s.property != record.settled.property) {
+                latest.push(&record.settled);
+            }
+        }
+        latest.into_iter().filter(|s| s.reverted).map(|s| s.property.clone()).collect()
+    }
+}
+
+/// Whether nobody knew, when it ended, if it was done (semantics 8.3).
+fn unconfirmed(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::TimedOut | Outcome::SentUnverified | Outcome::Interrupted | Outcome::DeviceCrashed => true,
+        Outcome::Converged
+        | Outcome::Already
+        | Outcome::Clamped
+        | Outcome::Working
+        | Outcome::Partial
+        | Outcome::Superseded
+        | Outcome::Rejected
+        | Outcome::Failed
+        | Outcome::Contradicted
+        | Outcome::Cancelled
+        | Outcome::Removed => false,
+    }
+}

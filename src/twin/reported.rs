@@ -1,0 +1,196 @@
+//! What the device says: merged by `(boot, seq)` (semantics 2.1 to 2.4). An assumed value is never in here.
+
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
+
+use crate::{
+    property::{Description, Evidence, PropertyName, Value, ValueError},
+    twin::{
+        input::{Cause, Ignored, Report, Status},
+        words::OpId,
+    },
+};
+
+/// One reported value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Known {
+    pub(super) value: Value,
+    pub(super) seq: u32,
+    pub(super) evidence: Evidence,
+    pub(super) received_at: Instant,
+}
+
+/// A value that a report changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) property: PropertyName,
+    pub(super) to: Value,
+}
+
+/// What came of merging one report.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    /// Properties whose merged value is other than before.
+    pub(super) changes: Vec<Change>,
+    /// Properties that the report carried a readable value for, whether or not a newer one stands.
+    pub(super) carried: Vec<PropertyName>,
+    /// Values that do not fit the description.
+    pub(super) malformed: Vec<(PropertyName, Option<ValueError>)>,
+}
+
+/// The reported state of one device in one boot.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    boot: Option<Arc<str>>,
+    seqs: Seqs,
+    known: BTreeMap<PropertyName, Known>,
+    /// The last operation finished on each property, with the `seq` that said so (semantics 3.3).
+    seen: BTreeMap<PropertyName, (u32, OpId)>,
+}
+
+impl Reported {
+    pub(super) fn get(&self, property: &str) -> Option<&Known> {
+        self.known.get(property)
+    }
+
+    pub(super) fn seen(&self, property: &str) -> Option<&OpId> {
+        self.seen.get(property).map(|(_, op)| op)
+    }
+
+    pub(super) fn boot(&self) -> Option<&Arc<str>> {
+        self.boot.as_ref()
+    }
+
+    /// Goes on in a boot that a crashed actor knew; its values are asked for again.
+    pub(super) fn resume(&mut self, boot: Option<Arc<str>>) {
+        *self = Self { boot, ..Self::default() };
+    }
+
+    /// Takes a hello: a full snapshot, which replaces (semantics 2.3).
+    pub(super) fn replace(
+        &mut self,
+        now: Instant,
+        boot: &Arc<str>,
+        seq: u32,
+        status: &[Status],
+        seen: &[(PropertyName, OpId)],
+        description: &Description,
+    ) -> Merged {
+        let before = std::mem::take(&mut self.known);
+        if self.boot.as_ref() != Some(boot) {
+            self.seqs = Seqs::default();
+        }
+        self.boot = Some(boot.clone());
+        self.seqs.take(seq);
+        self.seen = seen.iter().map(|(property, op)| (property.clone(), (seq, op.clone()))).collect();
+        let mut merged = self.merge(now, seq, status, description);
+        merged.changes.retain(|change| before.get(&change.property).is_none_or(|known| known.value != change.to));
+        merged
+    }
+
+    /// Whether a report counts at all.
+    pub(super) fn admit(&mut self, report: &Report) -> Result<(), Ignored> {
+        if report.retained {
+            return Err(Ignored::Retained);
+        }
+        match &self.boot {
+            None => return Err(Ignored::NotGreeted),
+            Some(boot) if *boot != report.boot => return Err(Ignored::OldBoot),
+            Some(_) => {}
+        }
+        if self.seqs.take(report.seq) { Ok(()) } else { Err(Ignored::Duplicate) }
+    }
+
+    /// Merges a patch. A property that a newer report has set keeps its value.
+    pub(super) fn merge(&mut self, now: Instant, seq: u32, status: &[Status], description: &Description) -> Merged {
+        let mut merged = Merged::default();
+        for Status { property: name, value, evidence } in status {
+            let Some(property) = description.property(name) else {
+                merged.malformed.push((name.clone(), None));
+                continue;
+            };
+            let value = match property.normalise(value) {
+                Ok(value) => value,
+                Err(error) => {
+                    merged.malformed.push((name.clone(), Some(error)));
+                    continue;
+                }
+            };
+            merged.carried.push(name.clone());
+            let before = self.known.get(name);
+            if before.is_some_and(|known| known.seq > seq) {
+                continue;
+            }
+            if before.is_none_or(|known| known.value != value) {
+                merged.changes.push(Change { property: name.clone(), to: value.clone() });
+            }
+            // No claim beyond what the description offers (semantics 3.5).
+            let evidence = (*evidence).min(property.feedback);
+            self.known.insert(name.clone(), Known { value, seq, evidence, received_at: now });
+        }
+        merged
+    }
+
+    /// Notes which operation was finished last on a property.
+    pub(super) fn finish(&mut self, seq: u32, property: &PropertyName, op: &OpId) {
+        if self.seen.get(property).is_none_or(|(before, _)| *before <= seq) {
+            self.seen.insert(property.clone(), (seq, op.clone()));
+        }
+    }
+}
+
+/// Which numbers of this boot were there: the highest, and one bit for each of the 64 below it. An older number counts as
+/// a duplicate: a report overtaken by 64 others tells nothing that they do not.
+#[derive(Debug, Default)]
+struct Seqs {
+    highest: u32,
+    below: u64,
+}
+
+impl Seqs {
+    /// Whether `seq` is new; it is not afterwards.
+    fn take(&mut self, seq: u32) -> bool {
+        if seq > self.highest {
+            let by = seq - self.highest;
+            let marked = if self.highest == 0 { 0 } else { 1 };
+            self.below = match by {
+                1..=63 => (self.below << by) | (marked << (by - 1)),
+                64 => marked << 63,
+                _ => 0,
+            };
+            self.highest = seq;
+            return true;
+        }
+        let back = self.highest - seq;
+        if seq == 0 || back == 0 || back > 64 {
+            return false;
+        }
+        let bit = 1 << (back - 1);
+        let new = self.below & bit == 0;
+        self.below |= bit;
+        new
+    }
+}
+
+/// Whether a change with this cause may be laid to the device itself rather than to a person (semantics 3.7).
+pub(super) fn by_itself(cause: Cause) -> bool {
+    match cause {
+        Cause::Local | Cause::Command => false,
+        Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seqs;
+
+    #[test]
+    fn s2_4_each_number_of_a_boot_counts_once_in_any_order() {
+        let order = [3_u32, 1, 2, 3, 1, 70, 6, 69, 69, 4, 134, 70, 71, 300, 299, 299, 1];
+        let new = [
+            true, true, true, false, false, true, true, true, false, false, true, false, true, true, true, false, false,
+        ];
+        let mut seqs = Seqs::default();
+        let got: Vec<bool> = order.iter().map(|s| seqs.take(*s)).collect();
+        assert_eq!(got, new);
+    }
+}
