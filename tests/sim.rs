@@ -26,7 +26,7 @@ struct Rig {
 impl Rig {
     async fn new(fault: Fault) -> Self {
         let hub = Hub::listen().await;
-        let mut sim = sim::start(Options { fault, ..Options::new(hub.address, "socket_1", "hush") }).unwrap();
+        let mut sim = sim::start(Options { fault, ..Options::new(hub.address, "socket_1", "hush") });
         let happened = sim.events();
         Self { hub, sim, happened }
     }

@@ -25,7 +25,10 @@ pub fn run(options: Options) -> Result<(), Error> {
 /// # Errors
 /// As [`run`].
 pub fn run_lines(options: Options, input: impl BufRead + Send + 'static, output: &mut impl Write) -> Result<(), Error> {
-    let mut simulator = start(options)?;
+    if !truetwin_wire::limits::is_device_name(&options.device) {
+        return Err(Error::Device(options.device.chars().take(64).collect()));
+    }
+    let mut simulator = start(options);
     let mut events = simulator.events();
     let handle = simulator.handle();
     let reading = move || {
@@ -81,6 +84,13 @@ fn line(happened: &Happened) -> Value {
 #[allow(clippy::unwrap_used, reason = "a test that fails here says where")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_cannot_stand_in_a_topic_is_refused() {
+        let options = Options { device: "a/b".to_owned(), ..Options::default() };
+        let result = run_lines(options, io::empty(), &mut Vec::new());
+        assert!(matches!(result, Err(Error::Device(name)) if name == "a/b"));
+    }
 
     #[test]
     fn lines_in_are_obeyed_and_lines_out_are_json() {
