@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::mpsc::WeakSender;
+use tokio::sync::{Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -46,6 +46,8 @@ pub(super) struct Core {
     pub(super) bus_stops: CancellationToken,
     /// Handshakes and sessions.
     pub(super) tasks: TaskTracker,
+    /// Closed devices that may still read why.
+    pub(super) farewells: Semaphore,
     hub: WeakSender<FromDevice>,
     devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
     next_connection: AtomicU64,
@@ -91,6 +93,7 @@ impl Core {
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            farewells: Semaphore::new(settings.handshakes_max),
             hub,
             devices: Mutex::default(),
             next_connection: AtomicU64::new(1),
