@@ -312,4 +312,11 @@ impl Broker {
     pub fn break_bus(&self) {
         self.core.down.poison();
     }
+
+    /// Makes the router deaf: it takes nothing in and gives nothing out, without being dead. To prove the canary.
+    #[doc(hidden)]
+    pub fn stall_bus(&self) {
+        self.core.up.detach();
+        self.core.down.detach();
+    }
 }

@@ -48,6 +48,23 @@ async fn what_happens_while_the_router_is_dead_is_told_when_there_is_a_new_one()
     broker.stop().await;
 }
 
+#[tokio::test]
+async fn a_router_that_is_stuck_without_being_dead_is_found_by_its_canary() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let mut lamp = Client::subscribed(&broker, "lamp", V5).await;
+    expect(&mut hub, &["lamp connected 5"]).await;
+    broker.stall_bus();
+    let id = lamp.report(b"on").await;
+    broker.send("lamp", "x".into(), 1).unwrap();
+    expect(&mut hub, &["bus down", "bus up"]).await;
+    let mut lines = [hear_line(&mut hub).await, hear_line(&mut hub).await];
+    lines.sort();
+    assert_eq!(lines, ["lamp event on", "lamp written 1"]);
+    assert_eq!(lamp.command().await, Some("x".into()));
+    assert_eq!(lamp.acknowledged().await, Some((id, 0)));
+    broker.stop().await;
+}
+
 /// What the hub heard of one device.
 #[derive(Default)]
 struct Heard {
