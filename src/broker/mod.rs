@@ -301,7 +301,8 @@ impl Broker {
     }
 
     /// Stops: no new connection, each device hears DISCONNECT 0x8B (v5) and is closed, the tasks end, and the hub's
-    /// channel ends after the last message. Waits at most two seconds. The router's idle thread stays (see the module).
+    /// channel ends after the last message. Waits some two
+    /// seconds at most, for devices that do not read. The router's idle thread stays (see the module).
     pub async fn stop(&self) {
         self.core.stop(STOP_WAIT).await;
     }
