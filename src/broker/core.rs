@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::mpsc::WeakSender;
+use tokio::sync::{Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -44,8 +44,12 @@ pub(super) struct Core {
     pub(super) stopping: CancellationToken,
     /// The bus ends.
     pub(super) bus_stops: CancellationToken,
+    /// It has ended, and all was told to the hub.
+    pub(super) bus_ended: CancellationToken,
     /// Handshakes and sessions.
     pub(super) tasks: TaskTracker,
+    /// Closed devices that may still read why.
+    pub(super) farewells: Semaphore,
     hub: WeakSender<FromDevice>,
     devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
     next_connection: AtomicU64,
@@ -90,7 +94,9 @@ impl Core {
             bus_runs: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
+            bus_ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            farewells: Semaphore::new(settings.handshakes_max),
             hub,
             devices: Mutex::default(),
             next_connection: AtomicU64::new(1),
@@ -321,15 +327,10 @@ impl Core {
             self.end(&conn, Closed::Stopped);
         }
         self.tasks.close();
-        let drained = async {
-            self.tasks.wait().await;
-            while self.up.waiting_frames() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        if tokio::time::timeout(wait_max, drained).await.is_err() {
+        if tokio::time::timeout(wait_max, self.tasks.wait()).await.is_err() {
             tracing::warn!("the broker stopped before all of its connections had ended");
         }
         self.bus_stops.cancel();
+        self.bus_ended.cancelled().await;
     }
 }

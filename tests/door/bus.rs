@@ -48,6 +48,24 @@ async fn what_happens_while_the_router_is_dead_is_told_when_there_is_a_new_one()
     broker.stop().await;
 }
 
+#[tokio::test]
+async fn a_router_that_is_stuck_without_being_dead_is_found_by_its_canary() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let mut lamp = Client::subscribed(&broker, "lamp", V5).await;
+    expect(&mut hub, &["lamp connected 5"]).await;
+    broker.stall_bus();
+    let id = lamp.report(b"on").await;
+    broker.send("lamp", "x".into(), 1).unwrap();
+    expect(&mut hub, &["bus down", "bus up"]).await;
+    let mut lines = [hear_line(&mut hub).await, hear_line(&mut hub).await];
+    lines.sort();
+    assert_eq!(lines, ["lamp event on", "lamp written 1"]);
+    let mut firsts = [lamp.next().await.unwrap().0, lamp.next().await.unwrap().0];
+    firsts.sort_unstable();
+    assert_eq!(firsts, [0x30, 0x40], "the command and the acknowledgement of {id}");
+    broker.stop().await;
+}
+
 /// What the hub heard of one device.
 #[derive(Default)]
 struct Heard {

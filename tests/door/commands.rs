@@ -147,6 +147,25 @@ async fn commands_that_wait_are_lost_when_another_connection_takes_over() {
 }
 
 #[tokio::test]
+async fn a_stop_leaves_no_command_without_its_fate() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let _lamp = Client::subscribed(&broker, "lamp", V5).await;
+    expect(&mut hub, &["lamp connected 5"]).await;
+    for ticket in 0..100 {
+        broker.send(if ticket % 2 == 0 { "lamp" } else { "nobody" }, "x".into(), ticket).unwrap();
+    }
+    broker.stop().await;
+    let mut fates = Vec::new();
+    while let Some(message) = hub.recv().await {
+        if let FromDevice::Written { ticket, .. } | FromDevice::Lost { ticket, .. } = message {
+            fates.push(ticket);
+        }
+    }
+    fates.sort_unstable();
+    assert_eq!(fates, (0..100).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn commands_under_way_are_bounded() {
     let (broker, mut hub, _) = start(Settings { command_bytes_max: 4096, ..Settings::default() }).await;
     // The runtime of this test has one thread: nothing is read from the bus while this loop does not wait.

@@ -15,9 +15,8 @@ use super::{
         Connect, ConnectError, Reason, decode_connect,
         encode::{self, ReturnCode, Welcome},
     },
-    farewell,
     rights::{self, Own},
-    session,
+    session, spawn_farewell,
 };
 use crate::broker::{
     Closed, MqttVersion,
@@ -59,7 +58,7 @@ pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream, from: IpAddr, or
             conn.state().put(|out| out.extend_from_slice(&welcome));
             session::spawn(core, conn, socket, buffer.split_off(used));
         }
-        Err(refusal) => farewell(&core, socket, &refusal).await,
+        Err(refusal) => spawn_farewell(&core, socket, refusal),
     }
 }
 

@@ -132,8 +132,10 @@ fn frame(buffer: &[u8], bytes_max: usize, strict: bool) -> Result<Option<Frame<'
 /// Reads the first packet of a connection and its length in bytes; `None` if it is not whole yet.
 pub(crate) fn decode_connect(buffer: &[u8], bytes_max: usize) -> Result<Option<(Connect<'_>, usize)>, ConnectError> {
     // A wrong first byte is answered at once, not after as many bytes as it happens to announce.
-    if buffer.first().is_some_and(|first| *first != 0x10) {
-        return Err(ConnectError::Bad(Bad::protocol("a first packet that is no CONNECT"), None));
+    match buffer.first() {
+        None | Some(0x10) => {}
+        Some(0x16) => return Err(ConnectError::Bad(Bad::protocol("TLS, on a port for plain MQTT"), None)),
+        Some(_) => return Err(ConnectError::Bad(Bad::protocol("a first packet that is no CONNECT"), None)),
     }
     let cut = frame(buffer, bytes_max, false).map_err(|bad| ConnectError::Bad(bad, None))?;
     let Some((_, body, total)) = cut else { return Ok(None) };
