@@ -152,6 +152,8 @@ pub enum DeviceMsg {
     Tick,
     /// Answer everybody, then stop.
     ShutDown(RpcReplyPort<()>),
+    /// The owner removed the device: answer everybody, then stop.
+    Removed(RpcReplyPort<()>),
     /// Panics, as a fault in this actor would.
     #[cfg(test)]
     Crash,
@@ -361,6 +363,7 @@ impl Actor for Device {
                 (Input::Tick, None, None)
             }
             DeviceMsg::ShutDown(port) => (Input::ShutDown, None, Some(port)),
+            DeviceMsg::Removed(port) => (Input::Removed, None, Some(port)),
             #[cfg(test)]
             DeviceMsg::Crash => panic!("crashed on purpose"),
         };

@@ -15,11 +15,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Access, Closed, Counters, FromDevice, LostWhy, MqttVersion, Receipt, SendError, Settings,
-    conn::{Conn, End, Place},
+    conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
     door::codec::encode,
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
+    rivals::{Origin, Rivals},
     router::Line,
 };
 
@@ -63,9 +64,19 @@ pub(super) struct Cargo {
 pub(super) struct Newcomer {
     pub(super) device: Arc<str>,
     pub(super) version: MqttVersion,
+    pub(super) origin: Origin,
     pub(super) keep_alive_s: u16,
     pub(super) packet_bytes_max: usize,
     pub(super) will: Option<Bytes>,
+}
+
+/// Why a device with good credentials cannot come in now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoEntry {
+    /// No room, no hub that listens, or the broker stops.
+    Busy,
+    /// Another board has its name (semantics 5.6).
+    Rival,
 }
 
 impl Core {
@@ -111,26 +122,34 @@ impl Core {
 
     // ── who is connected ──
 
-    /// Lets a device in: its older connection, if any, ends first. `None` if there is no room, or the broker stops.
-    pub(super) fn admit(&self, newcomer: Newcomer) -> Option<Arc<Conn>> {
-        let (place, will_place, end_place) = (self.place()?, self.place()?, self.place()?);
+    /// Lets a device in: its older connection, if any, ends first.
+    pub(super) fn admit(&self, newcomer: Newcomer) -> Result<Arc<Conn>, NoEntry> {
+        let places = (self.place(), self.place(), self.place());
+        let (Some(place), Some(will_place), Some(end_place)) = places else { return Err(NoEntry::Busy) };
+        let now_ms = self.now_ms();
         let mut devices = lock(&self.devices);
-        let known = devices.contains_key(&newcomer.device);
-        if self.stopping.is_cancelled() || (!known && devices.len() >= self.settings.connections_max) {
-            return None;
+        let old = devices.get(&newcomer.device).cloned();
+        if self.stopping.is_cancelled() || (old.is_none() && devices.len() >= self.settings.connections_max) {
+            return Err(NoEntry::Busy);
+        }
+        let mut rivals = Rivals::default();
+        if let Some(old) = &old {
+            let mut state = old.state();
+            if state.closed.is_none() && old.origin != newcomer.origin && !state.rivals.yields(now_ms) {
+                return Err(NoEntry::Rival);
+            }
+            rivals = state.rivals;
         }
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let Newcomer { device, version, keep_alive_s, packet_bytes_max, will } = newcomer;
-        let silence_ms = u64::from(keep_alive_s) * 1500;
-        let end = End { will, will_place, end_place };
-        let identity = (device.clone(), number, version);
-        let conn = Arc::new(Conn::new(identity, silence_ms, packet_bytes_max, end, self.now_ms()));
-        if let Some(old) = devices.insert(device, conn.clone()) {
+        let conn = Arc::new(Conn::new(newcomer, number, rivals, [will_place, end_place], now_ms));
+        if let Some(old) = old {
             self.end(&old, Closed::TakenOver);
         }
-        self.tell(&conn.device, number, Kind::Connected(version), b"", Cargo { place, receipt: None });
+        devices.insert(conn.device.clone(), conn.clone());
+        let cargo = Cargo { place, receipt: None };
+        self.tell(&conn.device, number, Kind::Connected(conn.version), b"", cargo);
         count(&self.totals.accepted);
-        Some(conn)
+        Ok(conn)
     }
 
     /// Ends a connection, once: its unwritten commands are lost, its will and its end are told, its task is woken.
@@ -173,8 +192,8 @@ impl Core {
 
     pub(super) fn kick(&self, device: &str) {
         self.kicks.fetch_add(1, Ordering::SeqCst);
-        let conn = lock(&self.devices).remove(device);
-        if let Some(conn) = conn {
+        let mut devices = lock(&self.devices); // held until the end is told, so that a newcomer is told behind it
+        if let Some(conn) = devices.remove(device) {
             self.end(&conn, Closed::Kicked);
         }
     }
@@ -227,7 +246,7 @@ impl Core {
     // ── towards the device ──
 
     pub(super) fn send(&self, device: &str, payload: &[u8], ticket: u64) -> Result<(), SendError> {
-        if !self.bus_runs.load(Ordering::Acquire) || self.stopping.is_cancelled() {
+        if !self.bus_runs() {
             return Err(SendError::BusDown);
         }
         if self.down.waiting_bytes() + payload.len() > self.settings.command_bytes_max {
@@ -273,6 +292,10 @@ impl Core {
     }
 
     // ── the whole ──
+
+    pub(super) fn bus_runs(&self) -> bool {
+        self.bus_runs.load(Ordering::Acquire) && !self.stopping.is_cancelled()
+    }
 
     pub(super) fn counters_now(&self) -> Counters {
         let (unacknowledged, held_back) = self.credits.now();

@@ -183,3 +183,6 @@ fn read_number(frame: &[u8], at: usize) -> Option<u64> {
     let bytes = frame.get(at..at + NUMBER_BYTES)?;
     Some(u64::from_be_bytes(bytes.try_into().expect("a slice of eight bytes")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,7 @@ mod credits;
 mod door;
 mod frame;
 mod lane;
+mod rivals;
 mod router;
 mod settings;
 
@@ -234,7 +235,7 @@ pub enum SendError {
     Full,
 }
 
-/// The running broker. Clones are the same broker.
+/// The running broker. Clones are the same broker. It runs until [`stop`](Self::stop), whether or not a clone is left.
 #[derive(Clone)]
 pub struct Broker {
     core: Arc<Core>,
@@ -287,6 +288,11 @@ impl Broker {
     /// Whether the device has a connection.
     pub fn connected(&self, device: &str) -> bool {
         self.core.connected(device)
+    }
+
+    /// Whether the bus carries at this moment.
+    pub fn up(&self) -> bool {
+        self.core.bus_runs()
     }
 
     /// Where the door listens.

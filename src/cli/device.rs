@@ -23,8 +23,8 @@ pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit
     };
     match carry_out(&request, folder)? {
         Response::Device { device, password, mqtt } if json => {
-            let object = serde_json::json!({ "device": device, "password": password.reveal(), "mqtt": mqtt });
-            say(&format!("{object}\n"))
+            let made = Made { device, password, mqtt };
+            say(&(serde_json::to_string(&made).expect("three strings are always JSON") + "\n"))
         }
         Response::Device { device, password, mqtt } => say(&sketch(&device, &password, &mqtt, lan_address().ok())),
         Response::Devices { devices } if json => say(&format!("{}\n", serde_json::json!(devices))),
@@ -32,6 +32,14 @@ pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit
         Response::Removed { device } => say(&format!("{device} has no password any more\n")),
         other @ (Response::Answer { .. } | Response::Error { .. }) => unexpected(&other),
     }
+}
+
+/// What `--json` prints for a device with a new password.
+#[derive(serde::Serialize)]
+struct Made {
+    device: String,
+    password: Secret,
+    mqtt: String,
 }
 
 fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {

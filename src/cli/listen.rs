@@ -39,14 +39,13 @@ impl Error {
             let free = SocketAddr::new(self.address.ip(), if port == u16::MAX { 0 } else { port + 1 });
             return format!("port {port} is taken{who}; stop that, or take another address, say {flag} {free}");
         }
-        match self.source.kind() {
-            io::ErrorKind::AddrNotAvailable => {
-                format!("this machine has no such address; give one that it has with {flag}")
-            }
-            io::ErrorKind::PermissionDenied => {
-                format!("ports below 1024 need a permission; take a higher one with {flag}")
-            }
-            _ => format!("give another address with {flag}"),
+        let kind = self.source.kind();
+        if kind == io::ErrorKind::AddrNotAvailable {
+            format!("this machine has no such address; give one that it has with {flag}")
+        } else if kind == io::ErrorKind::PermissionDenied {
+            format!("ports below 1024 need a permission; take a higher one with {flag}")
+        } else {
+            format!("give another address with {flag}")
         }
     }
 }

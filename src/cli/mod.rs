@@ -89,7 +89,10 @@ fn set(folder: &Path, device: String, property: String, value: &str) -> anyhow::
             say(&(answer.to_string() + "\n"))?;
             Ok(if success { Exit::Success } else { Exit::NotConfirmed })
         }
-        other => unexpected(&other),
+        other @ (Response::Device { .. }
+        | Response::Devices { .. }
+        | Response::Removed { .. }
+        | Response::Error { .. }) => unexpected(&other),
     }
 }
 

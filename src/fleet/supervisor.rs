@@ -129,7 +129,7 @@ impl Supervisor {
         let place = entry.place.borrow().clone();
         if let Place::Running(actor) = place {
             state.children.remove(&actor.get_id());
-            stop(&actor).await;
+            stop(&actor, DeviceMsg::Removed).await;
         }
     }
 
@@ -179,7 +179,7 @@ impl Supervisor {
         let mut stopping = tokio::task::JoinSet::new();
         for place in places {
             if let Place::Running(actor) = place {
-                stopping.spawn(async move { stop(&actor).await });
+                stopping.spawn(async move { stop(&actor, DeviceMsg::ShutDown).await });
             }
         }
         while stopping.join_next().await.is_some() {}
@@ -187,8 +187,8 @@ impl Supervisor {
 }
 
 /// Asks an actor to answer everybody and stop; kills one that does not come to it.
-async fn stop(actor: &ActorRef<DeviceMsg>) {
-    match actor.call(DeviceMsg::ShutDown, Some(STOP_MAX)).await {
+async fn stop(actor: &ActorRef<DeviceMsg>, message: fn(RpcReplyPort<()>) -> DeviceMsg) {
+    match actor.call(message, Some(STOP_MAX)).await {
         Ok(CallResult::Success(())) | Err(_) => {}
         Ok(CallResult::Timeout | CallResult::SenderError) => actor.kill(),
     }

@@ -75,6 +75,8 @@ pub enum Input {
     Restored(Memory),
     /// The hub is stopping: everybody is answered.
     ShutDown,
+    /// The owner removed the device: everybody is answered (semantics 2.8).
+    Removed,
     /// Time passed.
     Tick,
 }

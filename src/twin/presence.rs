@@ -8,7 +8,7 @@ use crate::twin::{
     Twin,
     input::{Command, Effect, Hello, Memory},
     settings::Settings,
-    words::{OpId, Presence, Reason},
+    words::{OpId, Presence},
 };
 
 /// The way to the device.
@@ -104,16 +104,6 @@ impl Twin {
         }
         if self.line.session.is_some() {
             self.send(Command::GetState { op: OpId::new("restored"), property: None });
-        }
-    }
-
-    /// Ends an operation in the middle: refused if nothing was sent, else `interrupted`.
-    pub(super) fn interrupt(&mut self, now: Instant, op: &OpId, reason: Reason) {
-        let Some(operation) = self.operations.get(op) else { return };
-        if operation.sent() {
-            self.fail(now, op, crate::twin::words::Outcome::Interrupted, reason);
-        } else {
-            self.refuse_waiting(op, crate::twin::words::Refusal::ShuttingDown);
         }
     }
 

@@ -37,7 +37,7 @@ impl Twin {
     /// Ends an operation that was sent without its success. The device is told to withdraw what it has not begun (6.1).
     pub(super) fn fail(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Reason) {
         match outcome {
-            Outcome::TimedOut | Outcome::Interrupted | Outcome::Cancelled => self.withdraw(op.clone()),
+            Outcome::TimedOut | Outcome::Interrupted | Outcome::Cancelled | Outcome::Removed => self.withdraw(op.clone()),
             Outcome::Converged
             | Outcome::Already
             | Outcome::Clamped
@@ -48,7 +48,6 @@ impl Twin {
             | Outcome::Rejected
             | Outcome::Failed
             | Outcome::Contradicted
-            | Outcome::Removed
             | Outcome::DeviceCrashed => {}
         }
         self.end(now, op, outcome, Some(reason));

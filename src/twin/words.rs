@@ -194,7 +194,7 @@ words! {
         DeviceRestarted = "device_restarted",
         /// The hub's actor of this device was restarted.
         ActorRestarted = "actor_restarted",
-        /// The hub is stopping.
+        /// The hub is stopping, or the device was removed from it.
         HubStopping = "hub_stopping",
         /// The bus lost the command.
         BrokerDown = "broker_down",

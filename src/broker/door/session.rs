@@ -216,6 +216,9 @@ impl Session {
         if publish.retain && v5 {
             return Err(Ended::with(Closed::ProtocolError, Reason::RetainNotSupported));
         }
+        if publish.dup && self.conn.state().waits_for(publish.packet_id) {
+            return Ok(Flow::On); // said again on the same connection, out of impatience: its answer is on its way
+        }
         let full = usize::from(self.core.settings.inflight_max);
         let mut state = self.conn.state();
         if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {

@@ -53,6 +53,8 @@ pub(crate) struct Publish<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) qos: u8,
     pub(crate) retain: bool,
+    /// Sent before, on this connection or an older one.
+    pub(crate) dup: bool,
     /// 0 for QoS 0.
     pub(crate) packet_id: u16,
     pub(crate) alias: bool,
@@ -226,10 +228,13 @@ fn publish<'a>(fields: &mut Fields<'a>, flags: u8, v5: bool) -> Result<Publish<'
     let packet_id = if qos > 0 { fields.packet_id()? } else { 0 };
     let properties = if v5 { Properties::read(fields, Allowed::PUBLISH)? } else { Properties::default() };
     let alias = properties.topic_alias.is_some();
-    if !(name.is_empty() && alias) {
+    if name.is_empty() && !alias {
+        return Err(Bad::protocol("neither a topic nor an alias")); // 3.3.2.1
+    }
+    if !name.is_empty() {
         topic(name)?;
     }
-    Ok(Publish { topic: name, payload: fields.rest(), qos, retain, packet_id, alias })
+    Ok(Publish { topic: name, payload: fields.rest(), qos, retain, dup, packet_id, alias })
 }
 
 fn puback<'a>(fields: &mut Fields<'_>, v5: bool) -> Result<Packet<'a>, Bad> {
