@@ -6,9 +6,9 @@ use std::{sync::Arc, time::Instant};
 
 use crate::twin::{
     Twin,
-    input::{Command, Effect, Hello, Memory},
+    input::{Command, Effect, Hello, Ignored, Memory},
     settings::Settings,
-    words::{OpId, Presence, Reason},
+    words::{OpId, Outcome, Presence, Reason, Refusal},
 };
 
 /// The way to the device.
@@ -44,14 +44,16 @@ impl Twin {
         self.line.session = None;
         self.line.last_heard = Some(now);
         self.set_presence(Presence::Offline);
+        self.wait_for_device(now);
     }
 
-    pub(super) fn disconnected(&mut self, connection: u64) {
+    pub(super) fn disconnected(&mut self, now: Instant, connection: u64) {
         // The end of a connection that was taken over says nothing of the one that took it.
         if self.line.connection == Some(connection) {
             self.line.connection = None;
             self.line.session = None;
             self.set_presence(Presence::Offline);
+            self.wait_for_device(now);
         }
     }
 
@@ -59,16 +61,22 @@ impl Twin {
         self.alive(now);
         self.line.session = Some(session.clone());
         self.send(Command::Welcome { session });
-        if self.description.as_ref() != Some(&hello.description) {
+        // Other properties are as good as another run: what was in flight may mean something else now.
+        let described_so = self.description.as_ref() == Some(&hello.description);
+        let same_run = described_so && self.reported.boot() == Some(&hello.boot);
+        if !described_so {
             self.description = Some(hello.description.clone());
             self.effects.push_back(Effect::Described(hello.description.clone()));
         }
-        let same_boot = self.reported.boot() == Some(&hello.boot);
-        let merged = self.reported.replace(now, &hello.boot, hello.seq, &hello.status, &hello.seen, &hello.description);
-        self.note_malformed(hello.seq, &merged);
-        self.note_changes(now, &merged.changes, hello.cause);
         self.set_presence(Presence::Online);
-        self.after_hello(now, same_boot);
+        if let Some(merged) = self.reported.replace(now, hello) {
+            self.note_malformed(hello.seq, &merged);
+            self.note_changes(now, &merged.changes, hello.cause);
+            self.after_hello(now, same_run);
+            self.note_late(now);
+        } else {
+            self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
+        }
         self.start_waiting(now);
     }
 
@@ -98,7 +106,7 @@ impl Twin {
             self.set_presence(Presence::Online);
         }
         for settled in in_flight {
-            self.withdraw(settled.op.clone());
+            self.send(Command::Withdraw { op: settled.op.clone() });
             self.remember_interrupted(now, settled);
         }
         if self.line.session.is_some() {
@@ -110,9 +118,9 @@ impl Twin {
     pub(super) fn interrupt(&mut self, now: Instant, op: &OpId, reason: Reason) {
         let Some(operation) = self.operations.get(op) else { return };
         if operation.sent() {
-            self.fail(now, op, crate::twin::words::Outcome::Interrupted, reason);
+            self.give_up(now, op, Outcome::Interrupted, reason);
         } else {
-            self.refuse_waiting(op, crate::twin::words::Refusal::ShuttingDown);
+            self.refuse_waiting(op, Refusal::ShuttingDown);
         }
     }
 
