@@ -186,8 +186,8 @@ impl Voice<'_> {
                 format!("Not carried out: cancelled before it began; {} has not moved.", self.object()),
             ),
             Outcome::Removed => self.both(
-                format!("没做成：{}刚刚被移除。", self.name()),
-                format!("It failed: {} has just been removed.", self.object()),
+                format!("不确定：{}中途被移除，做没做成不知道。", self.name()),
+                format!("Not sure: {} was removed half-way; it may or may not have happened.", self.object()),
             ),
         }
     }
@@ -232,10 +232,8 @@ impl Voice<'_> {
             Outcome::SentUnverified => ("不算做成。", "This does not count as done."),
             Outcome::Superseded => ("不要再抢回来，先问用户。", "Do not take it back; ask the user first."),
             Outcome::Contradicted => ("说出实际状态。", "Say the actual state."),
-            Outcome::Rejected | Outcome::Failed | Outcome::Cancelled | Outcome::Removed => {
-                ("不要自动重试。", "Do not retry on your own.")
-            }
-            Outcome::Interrupted | Outcome::DeviceCrashed => {
+            Outcome::Rejected | Outcome::Failed | Outcome::Cancelled => ("不要自动重试。", "Do not retry on your own."),
+            Outcome::Interrupted | Outcome::Removed | Outcome::DeviceCrashed => {
                 ("不要自动重试；不可重复的动作不要再做。", "Do not retry on your own.")
             }
         };
