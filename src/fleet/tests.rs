@@ -1,5 +1,7 @@
 //! The fleet with real actors, the real broker, and a device that is a few lines of a real MQTT client.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
