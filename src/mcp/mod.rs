@@ -18,6 +18,7 @@ mod arguments;
 mod bridge;
 mod catalogue;
 mod client;
+mod delivery;
 mod house;
 mod http;
 mod stdio;
