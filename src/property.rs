@@ -243,6 +243,9 @@ pub enum ValueError {
 /// Longest text value on the wire, bytes of UTF-8 (wire protocol, *Bounds*).
 const TEXT_BYTES_MAX: usize = 128;
 
+/// Largest magnitude of a number on the wire (wire protocol, *Bounds*); up to it, rounding to six digits is exact.
+const NUMBER_MAX: f64 = 1e15;
+
 /// How much of a wrong value an error repeats, characters: enough to recognise it, too little to flood a log.
 const SHOWN_CHARS_MAX: usize = 64;
 
@@ -254,13 +257,28 @@ impl Description {
 }
 
 impl Property {
-    /// Checks a value against the kind, the range and the steps, and brings it into the one form that is stored, sent
-    /// and compared (semantics 2.5): `Integer` for whole kinds, `Number` for numbers, the enum's own spelling, lower
-    /// case colours.
+    /// Checks a wish against the kind, the range and the steps, and brings it into the one form that is stored, sent
+    /// and compared (semantics 2.5): `Integer` for whole kinds, `Number` of six significant digits for numbers, the
+    /// enum's own spelling, lower case colours.
     ///
     /// # Errors
     /// [`ValueError`], which names what is allowed.
     pub fn normalise(&self, sent: &Value) -> Result<Value, ValueError> {
+        let value = self.read(sent)?;
+        match value {
+            Value::Integer(number) => self.check_range(f64::from(number))?,
+            Value::Number(number) => self.check_range(number)?,
+            Value::Bool(_) | Value::Text(_) => {}
+        }
+        Ok(value)
+    }
+
+    /// Reads what the device reports: as [`Self::normalise`], without range and steps. What is measured may lie beside
+    /// a step or outside what may be wished, and is true all the same.
+    ///
+    /// # Errors
+    /// [`ValueError`] for another kind, a word that is not listed, a text that is too long.
+    pub fn read(&self, sent: &Value) -> Result<Value, ValueError> {
         match self.kind {
             Kind::Bool => match sent {
                 Value::Bool(v) => Ok(Value::Bool(*v)),
@@ -271,15 +289,10 @@ impl Property {
                 if number.fract() != 0.0 || number < f64::from(i32::MIN) || number > f64::from(i32::MAX) {
                     return Err(wrong_kind(sent, "a whole number"));
                 }
-                self.check_range(number)?;
                 #[expect(clippy::cast_possible_truncation, reason = "whole and in range of i32, checked above")]
                 Ok(Value::Integer(number as i32))
             }
-            Kind::Number => {
-                let number = self.number(sent, "a number")?;
-                self.check_range(number)?;
-                Ok(Value::Number(number))
-            }
+            Kind::Number => Ok(Value::Number(six_digits(self.number(sent, "a number")?))),
             Kind::Enum => {
                 let word = self.text(sent, "one of its words")?;
                 let known = self.values.iter().find(|v| v.eq_ignore_ascii_case(word));
@@ -322,7 +335,10 @@ impl Property {
     fn number(&self, sent: &Value, expected: &'static str) -> Result<f64, ValueError> {
         match sent {
             Value::Integer(v) => Ok(f64::from(*v)),
-            Value::Number(v) if v.is_finite() => Ok(*v),
+            Value::Number(v) if v.abs() <= NUMBER_MAX => Ok(*v),
+            Value::Number(v) if v.is_finite() => {
+                Err(ValueError::OutOfRange { sent: *v, min: -NUMBER_MAX, max: NUMBER_MAX })
+            }
             Value::Number(_) | Value::Bool(_) | Value::Text(_) => Err(wrong_kind(sent, expected)),
         }
     }
@@ -335,7 +351,7 @@ impl Property {
     }
 
     fn check_range(&self, sent: f64) -> Result<(), ValueError> {
-        let (min, max) = (self.min.unwrap_or(f64::MIN), self.max.unwrap_or(f64::MAX));
+        let (min, max) = (self.min.unwrap_or(-NUMBER_MAX), self.max.unwrap_or(NUMBER_MAX));
         if sent < min || sent > max {
             return Err(ValueError::OutOfRange { sent, min, max });
         }
@@ -348,6 +364,15 @@ impl Property {
         }
         Ok(())
     }
+}
+
+/// Rounds to six significant digits, as the wire does (wire protocol, *Bounds*): else the device would be asked for one
+/// number and compared with another. What is nearer to 0 than 1e-15 is 0.
+fn six_digits(number: f64) -> f64 {
+    if number.abs() < 1.0 / NUMBER_MAX {
+        return 0.0;
+    }
+    format!("{number:.5e}").parse().unwrap_or(number)
 }
 
 fn wrong_kind(sent: &Value, expected: &'static str) -> ValueError {

@@ -115,8 +115,6 @@ fn a_tool_without_anything_to_act_on_is_not_listed() {
     let sensor = Property { settable: false, ..switch("motion", Role::Sensor) };
     let cards = [card("pir", label("pir", "感应器"), None, vec![sensor])];
     assert_eq!(names(&cards), ["find_devices", "get_device_state", "ping"]);
-    let silent = [Card { description: None, ..home().remove(0) }];
-    assert_eq!(names(&silent), ["find_devices", "get_device_state", "ping"]);
     assert_eq!(names(&home()), ["find_devices", "get_device_state", "switch_device", "check_operation", "ping"]);
 }
 
@@ -131,6 +129,17 @@ fn to_lists_only_what_exists_in_the_house() {
     assert_eq!(to(&home_of(1))["enum"], serde_json::json!(["on", "off"]));
     assert_eq!(to(&home_of(1))["description"], "state to reach");
     assert_eq!(to(&home())["enum"], serde_json::json!(["on", "off", "locked", "unlocked"]));
+}
+
+#[test]
+fn a_device_that_has_not_greeted_yet_is_listed_with_every_word() {
+    let mut cards = home_of(1);
+    cards[0].description = None;
+    let tools = catalogue(&cards, Lang::En);
+    let listed = tools.as_array().expect("an array").iter().find(|t| t["name"] == "switch_device").expect("listed");
+    let words = serde_json::json!(["on", "off", "open", "closed", "locked", "unlocked"]);
+    assert_eq!(listed["inputSchema"]["properties"]["to"]["enum"], words);
+    assert_eq!(listed["inputSchema"]["properties"]["device"]["enum"], serde_json::json!(["kitchen lamp 0"]));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 # A truetwin socket: level 1 of the native protocol. Settings in settings.json; on Unix: micropython main.py FILE
-import json, os, sys, time
+import gc, json, os, sys, time
 from mqtt import Mqtt
 
 with open(sys.argv[1] if len(sys.argv) > 1 else "settings.json") as f: cfg = json.load(f)
@@ -66,9 +66,10 @@ class Device:
             if self.up_ms() - heard > 20000: raise OSError("the broker is silent")
             if self.up - pinged > 8000: self.link.ping(); pinged = self.up
             if self.session and self.up - beaten > self.beat_ms: self.event("heartbeat"); beaten = self.up
-            if bool(pin.value()) != self.known: self.state("device_state", cause={"relay": "local"})  # a button, a fault
+            if bool(pin.value()) != self.known: self.state("device_state", cause="local")  # a button, a fault
 
 device = Device()
 while True:
     try: device.run()
-    except OSError as e: print("no connection:", e); time.sleep(2)
+    except OSError as e: print("no connection:", e)
+    device.link = None; gc.collect(); time.sleep(2)  # gc closes the old socket: a board has few

@@ -18,9 +18,10 @@ use tokio::sync::mpsc::OwnedPermit;
 
 use super::{
     Closed, FromDevice, MqttVersion,
-    core::{Core, lock},
+    core::{Core, Newcomer, lock},
     counters::count,
     door::codec::{Reason, encode},
+    rivals::{Origin, Rivals},
 };
 
 /// A place in the hub's channel, reserved before the message goes on its way.
@@ -34,6 +35,8 @@ pub(super) struct Conn {
     pub(super) silence_ms: u64,
     /// The device's Maximum Packet Size (v5), else no limit.
     pub(super) packet_bytes_max: usize,
+    /// Where it came from.
+    pub(super) origin: Origin,
     heard_ms: AtomicU64,
     state: Mutex<State>,
 }
@@ -52,6 +55,8 @@ pub(super) struct State {
     /// The number of the window's first slot.
     first_slot: u64,
     waker: Option<Waker>,
+    /// Others who want its name.
+    pub(super) rivals: Rivals,
     /// It is in line for credits.
     pub(super) held_back: bool,
     /// It has subscribed to its command topic.
@@ -92,12 +97,14 @@ enum Fate {
 
 impl Conn {
     pub(super) fn new(
-        (device, number, version): (Arc<str>, u64, MqttVersion),
-        silence_ms: u64,
-        packet_bytes_max: usize,
-        end: End,
+        newcomer: Newcomer,
+        number: u64,
+        rivals: Rivals,
+        [will_place, end_place]: [Place; 2],
         now_ms: u64,
     ) -> Self {
+        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max, will } = newcomer;
+        let end = End { will, will_place, end_place };
         let state = State {
             out: Vec::new(),
             queued_bytes: 0,
@@ -106,14 +113,16 @@ impl Conn {
             window: VecDeque::new(),
             first_slot: 0,
             waker: None,
+            rivals,
             held_back: false,
             subscribed: false,
             closing: None,
             closed: None,
             end: Some(end),
         };
-        let heard_ms = AtomicU64::new(now_ms);
-        Self { device, number, version, silence_ms, packet_bytes_max, heard_ms, state: Mutex::new(state) }
+        let silence_ms = u64::from(keep_alive_s) * 1500;
+        let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
+        Self { device, number, version, silence_ms, packet_bytes_max, origin, heard_ms, state }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -185,6 +194,11 @@ impl State {
     /// The commands that will not be written any more.
     pub(super) fn unwritten(&mut self) -> VecDeque<Command> {
         std::mem::take(&mut self.commands)
+    }
+
+    /// Whether a publish with this id is waiting for its acknowledgement.
+    pub(super) fn waits_for(&self, packet_id: u16) -> bool {
+        self.window.iter().any(|slot| slot.packet_id == packet_id)
     }
 
     /// QoS 1 reports that wait for their acknowledgement.

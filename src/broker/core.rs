@@ -10,16 +10,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::mpsc::WeakSender;
+use tokio::sync::{Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Access, Closed, Counters, FromDevice, LostWhy, MqttVersion, Receipt, SendError, Settings,
-    conn::{Conn, End, Place},
+    conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
     door::codec::encode,
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
+    rivals::{Origin, Rivals},
     router::Line,
 };
 
@@ -43,8 +44,12 @@ pub(super) struct Core {
     pub(super) stopping: CancellationToken,
     /// The bus ends.
     pub(super) bus_stops: CancellationToken,
+    /// It has ended, and all was told to the hub.
+    pub(super) bus_ended: CancellationToken,
     /// Handshakes and sessions.
     pub(super) tasks: TaskTracker,
+    /// Closed devices that may still read why.
+    pub(super) farewells: Semaphore,
     hub: WeakSender<FromDevice>,
     devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
     next_connection: AtomicU64,
@@ -63,9 +68,19 @@ pub(super) struct Cargo {
 pub(super) struct Newcomer {
     pub(super) device: Arc<str>,
     pub(super) version: MqttVersion,
+    pub(super) origin: Origin,
     pub(super) keep_alive_s: u16,
     pub(super) packet_bytes_max: usize,
     pub(super) will: Option<Bytes>,
+}
+
+/// Why a device with good credentials cannot come in now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoEntry {
+    /// No room, no hub that listens, or the broker stops.
+    Busy,
+    /// Another board has its name (semantics 5.6).
+    Rival,
 }
 
 impl Core {
@@ -79,7 +94,9 @@ impl Core {
             bus_runs: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
+            bus_ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            farewells: Semaphore::new(settings.handshakes_max),
             hub,
             devices: Mutex::default(),
             next_connection: AtomicU64::new(1),
@@ -111,26 +128,34 @@ impl Core {
 
     // ── who is connected ──
 
-    /// Lets a device in: its older connection, if any, ends first. `None` if there is no room, or the broker stops.
-    pub(super) fn admit(&self, newcomer: Newcomer) -> Option<Arc<Conn>> {
-        let (place, will_place, end_place) = (self.place()?, self.place()?, self.place()?);
+    /// Lets a device in: its older connection, if any, ends first.
+    pub(super) fn admit(&self, newcomer: Newcomer) -> Result<Arc<Conn>, NoEntry> {
+        let places = (self.place(), self.place(), self.place());
+        let (Some(place), Some(will_place), Some(end_place)) = places else { return Err(NoEntry::Busy) };
+        let now_ms = self.now_ms();
         let mut devices = lock(&self.devices);
-        let known = devices.contains_key(&newcomer.device);
-        if self.stopping.is_cancelled() || (!known && devices.len() >= self.settings.connections_max) {
-            return None;
+        let old = devices.get(&newcomer.device).cloned();
+        if self.stopping.is_cancelled() || (old.is_none() && devices.len() >= self.settings.connections_max) {
+            return Err(NoEntry::Busy);
+        }
+        let mut rivals = Rivals::default();
+        if let Some(old) = &old {
+            let mut state = old.state();
+            if state.closed.is_none() && old.origin != newcomer.origin && !state.rivals.yields(now_ms) {
+                return Err(NoEntry::Rival);
+            }
+            rivals = state.rivals;
         }
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let Newcomer { device, version, keep_alive_s, packet_bytes_max, will } = newcomer;
-        let silence_ms = u64::from(keep_alive_s) * 1500;
-        let end = End { will, will_place, end_place };
-        let identity = (device.clone(), number, version);
-        let conn = Arc::new(Conn::new(identity, silence_ms, packet_bytes_max, end, self.now_ms()));
-        if let Some(old) = devices.insert(device, conn.clone()) {
+        let conn = Arc::new(Conn::new(newcomer, number, rivals, [will_place, end_place], now_ms));
+        if let Some(old) = old {
             self.end(&old, Closed::TakenOver);
         }
-        self.tell(&conn.device, number, Kind::Connected(version), b"", Cargo { place, receipt: None });
+        devices.insert(conn.device.clone(), conn.clone());
+        let cargo = Cargo { place, receipt: None };
+        self.tell(&conn.device, number, Kind::Connected(conn.version), b"", cargo);
         count(&self.totals.accepted);
-        Some(conn)
+        Ok(conn)
     }
 
     /// Ends a connection, once: its unwritten commands are lost, its will and its end are told, its task is woken.
@@ -173,8 +198,8 @@ impl Core {
 
     pub(super) fn kick(&self, device: &str) {
         self.kicks.fetch_add(1, Ordering::SeqCst);
-        let conn = lock(&self.devices).remove(device);
-        if let Some(conn) = conn {
+        let mut devices = lock(&self.devices); // held until the end is told, so that a newcomer is told behind it
+        if let Some(conn) = devices.remove(device) {
             self.end(&conn, Closed::Kicked);
         }
     }
@@ -302,15 +327,10 @@ impl Core {
             self.end(&conn, Closed::Stopped);
         }
         self.tasks.close();
-        let drained = async {
-            self.tasks.wait().await;
-            while self.up.waiting_frames() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        };
-        if tokio::time::timeout(wait_max, drained).await.is_err() {
+        if tokio::time::timeout(wait_max, self.tasks.wait()).await.is_err() {
             tracing::warn!("the broker stopped before all of its connections had ended");
         }
         self.bus_stops.cancel();
+        self.bus_ended.cancelled().await;
     }
 }

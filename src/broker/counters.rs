@@ -57,6 +57,8 @@ counters! {
     refused_unsupported,
     /// CONNECTs while [`connections_max`](super::Settings::connections_max) devices were connected, or while the hub did not listen.
     refused_busy,
+    /// CONNECTs of a second board with the name of one that is connected, after they took each other's place twice in a minute (semantics 5.6).
+    refused_rivals,
     /// Publishes to a topic that is not the device's own.
     foreign_topics,
     /// Subscriptions refused.

@@ -144,6 +144,14 @@ impl<C> Lane<C> {
         self.go_back()
     }
 
+    /// Takes out all that has not come out of the router, in order: there will be no router any more.
+    pub(super) fn take_all(&mut self) -> Vec<(Bytes, C)> {
+        self.waiting_bytes = 0;
+        self.expect += self.waiting.len() as u64;
+        self.cursor = self.expect;
+        self.waiting.drain(..).map(|(frame, cargo)| (frame.slice(NUMBER_BYTES..), cargo)).collect()
+    }
+
     /// Milliseconds since a canary came out of the router.
     pub(super) fn canary_age_ms(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.canary_ms)
@@ -183,3 +191,6 @@ fn read_number(frame: &[u8], at: usize) -> Option<u64> {
     let bytes = frame.get(at..at + NUMBER_BYTES)?;
     Some(u64::from_be_bytes(bytes.try_into().expect("a slice of eight bytes")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,6 +26,7 @@ mod credits;
 mod door;
 mod frame;
 mod lane;
+mod rivals;
 mod router;
 mod settings;
 
@@ -234,7 +235,7 @@ pub enum SendError {
     Full,
 }
 
-/// The running broker. Clones are the same broker.
+/// The running broker. Clones are the same broker. It runs until [`stop`](Self::stop), whether or not a clone is left.
 #[derive(Clone)]
 pub struct Broker {
     core: Arc<Core>,
@@ -305,7 +306,8 @@ impl Broker {
     }
 
     /// Stops: no new connection, each device hears DISCONNECT 0x8B (v5) and is closed, the tasks end, and the hub's
-    /// channel ends after the last message. Waits at most two seconds. The router's idle thread stays (see the module).
+    /// channel ends after the last message. Waits some two
+    /// seconds at most, for devices that do not read. The router's idle thread stays (see the module).
     pub async fn stop(&self) {
         self.core.stop(STOP_WAIT).await;
     }
@@ -315,5 +317,12 @@ impl Broker {
     #[doc(hidden)]
     pub fn break_bus(&self) {
         self.core.down.poison();
+    }
+
+    /// Makes the router deaf: it takes nothing in and gives nothing out, without being dead. To prove the canary.
+    #[doc(hidden)]
+    pub fn stall_bus(&self) {
+        self.core.up.detach();
+        self.core.down.detach();
     }
 }

@@ -135,7 +135,8 @@ impl<C> Line<C> {
         self.pump(&mut state);
     }
 
-    fn detach(&self) {
+    /// Cuts the link; what waits stays.
+    pub(super) fn detach(&self) {
         lock(&self.state).link = None;
     }
 
@@ -151,11 +152,9 @@ impl<C> Line<C> {
         lock(&self.state).lane.canary_age_ms(now_ms)
     }
 
-    /// Lets go of all that waits. What belongs to it is dropped after the lock is.
-    fn clear(&self) {
-        let fresh = Lane::new(self.topic.len(), ROOM_BYTES);
-        let old = std::mem::replace(&mut lock(&self.state).lane, fresh);
-        drop(old);
+    /// Takes out all that waits, in order: there will be no router any more.
+    fn take_all(&self) -> Vec<(Bytes, C)> {
+        lock(&self.state).lane.take_all()
     }
 
     fn pump(&self, state: &mut LineState<C>) {
@@ -248,8 +247,15 @@ async fn supervise(core: Arc<Core>, hub: Sender<FromDevice>, first: Bus, started
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
-    core.up.clear();
-    core.down.clear();
+    // The sessions have ended: what was still under way is told without the bus, so that each command has its fate.
+    for (body, place) in core.down.take_all() {
+        core.deliver_command(body, place);
+    }
+    for (body, cargo) in core.up.take_all() {
+        core.deliver(body, cargo);
+    }
+    drop(hub);
+    core.bus_ended.cancel();
 }
 
 /// Waits; true if the bus stops meanwhile.

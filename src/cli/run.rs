@@ -92,7 +92,10 @@ pub(super) async fn call(
     arguments: serde_json::Map<String, serde_json::Value>,
     folder: PathBuf,
 ) -> anyhow::Result<Exit> {
-    let client = mcp::Client::connect(&mcp_url(&data::read_hub_json(&folder)?.http)).await?;
+    let url = mcp_url(&data::read_hub_json(&folder)?.http);
+    // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
+    let no_hub = |error| Failure { exit: Exit::NoHub, message: format!("no hub answers at {url}: {error}") };
+    let client = mcp::Client::connect(&url).await.map_err(no_hub)?;
     let called = client.call(&tool, arguments.into()).await;
     client.close().await;
     let answer = called?.structured;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     catalogue::Tool,
-    house::{Entry, House},
+    house::{Entry, House, SWITCH_WORDS},
 };
 use crate::{
     answer::state_word,
@@ -41,6 +41,11 @@ pub enum Request {
         property: PropertyName,
         /// The wish.
         value: Value,
+    },
+    /// Switches a device that has not greeted this hub yet: what can be set on it is not known.
+    SwitchUnheard {
+        /// The device.
+        device: DeviceId,
     },
     /// Tells what became of an operation.
     Check {
@@ -166,11 +171,13 @@ impl<'a> Given<'a> {
     }
 
     fn switch(&self, entry: &Entry) -> Result<Request, Refused> {
+        let Some(description) = &entry.description else {
+            return self.switch_unheard(entry);
+        };
         let Some(property) = entry.switch() else {
-            let known = entry.description.as_ref().map(|d| d.properties.iter().map(|p| p.name.clone()).collect());
-            let refusal = match (known, entry.main()) {
-                (Some(_), Some(main)) => Refusal::Forbidden { property: main.name.clone() },
-                (known, _) => Refusal::UnknownProperty { asked: "to".to_owned(), known: known.unwrap_or_default() },
+            let refusal = match description.properties.first() {
+                Some(main) => Refusal::Forbidden { property: main.name.clone() },
+                None => Refusal::UnknownProperty { asked: "to".to_owned(), known: Vec::new() },
             };
             return Err(refused(refusal).of(entry));
         };
@@ -184,6 +191,17 @@ impl<'a> Given<'a> {
             Some(word) => return Err(self.invalid("to", &Json::from(word), allowed).of(entry)),
         };
         Ok(Request::Switch { device: entry.id.clone(), property: property.name.clone(), value: Value::Bool(value) })
+    }
+
+    fn switch_unheard(&self, entry: &Entry) -> Result<Request, Refused> {
+        let allowed = SWITCH_WORDS.join(", ");
+        match self.text("to", &allowed).map_err(|r| r.of(entry))?.map(|word| word.to_lowercase()) {
+            None => Err(refused(Refusal::MissingArgument { parameter: "to", allowed }).of(entry)),
+            Some(word) if SWITCH_WORDS.contains(&word.as_str()) => {
+                Ok(Request::SwitchUnheard { device: entry.id.clone() })
+            }
+            Some(word) => Err(self.invalid("to", &Json::from(word), allowed).of(entry)),
+        }
     }
 
     fn invalid(&self, parameter: &'static str, sent: &Json, allowed: String) -> Refused {

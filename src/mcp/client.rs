@@ -14,10 +14,10 @@ use serde_json::Value as Json;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No HTTP client could be made.
-    #[error("no http client: {0}")]
+    #[error("no http client can be made")]
     Http(#[from] reqwest::Error),
     /// Nobody answers at the address, or it is no MCP server.
-    #[error("no hub answers at {url}: {source}")]
+    #[error("no hub answers at {url}")]
     Connect {
         /// The address.
         url: String,

@@ -14,6 +14,9 @@ use crate::{
     property::{Description, DeviceId, Kind, Property},
 };
 
+/// All words that a switch can take, in the order of the catalogue.
+pub(super) const SWITCH_WORDS: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
+
 /// The devices that the tools act on, in one language.
 #[derive(Clone, Debug)]
 pub struct House {
@@ -79,20 +82,20 @@ impl House {
         &self.rooms
     }
 
-    /// The devices that can be switched.
+    /// The devices that can be switched, and those that have not greeted yet and might be: a client that asks for the
+    /// tools while the hub starts would otherwise never learn of them.
     pub fn switchable(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|e| e.switch().is_some())
+        self.entries.iter().filter(|e| e.switch().is_some() || e.description.is_none())
     }
 
-    /// The words that a switch takes somewhere in this house, in a fixed order.
+    /// The words that a switch takes somewhere in this house, in a fixed order; all of them while a device is unheard.
     pub fn switch_words(&self) -> Vec<&'static str> {
-        const ORDER: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
-        let taken: Vec<&str> = self
-            .switchable()
-            .filter_map(Entry::switch)
-            .flat_map(|p| [state_word(true, p.role), state_word(false, p.role)])
-            .collect();
-        ORDER.into_iter().filter(|w| taken.contains(w)).collect()
+        if self.entries.iter().any(|e| e.description.is_none()) {
+            return SWITCH_WORDS.to_vec();
+        }
+        let both = |p: &Property| [state_word(true, p.role), state_word(false, p.role)];
+        let taken: Vec<&str> = self.switchable().filter_map(Entry::switch).flat_map(both).collect();
+        SWITCH_WORDS.into_iter().filter(|w| taken.contains(w)).collect()
     }
 
     /// The device of that id.

@@ -3,10 +3,11 @@
 //!
 //! For this machine only: other hosts and origins are refused, so that no web page can reach the hub through a browser.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
+    body::Body,
     extract::{Request, State},
     http::{Method, StatusCode},
     middleware::{self, Next},
@@ -15,12 +16,17 @@ use axum::{
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Server;
+use super::{Server, delivery::Delivered};
 
 /// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a stop waits for answers to reach their clients. The hub answers everybody before it stops HTTP; what is
+/// left is writing them out.
+const DELIVERY_MAX: Duration = Duration::from_secs(1);
 
 /// The protocol version from which on requests have no session.
 const SESSIONLESS_FROM: &str = "2026-07-28";
@@ -28,7 +34,8 @@ const SESSIONLESS_FROM: &str = "2026-07-28";
 /// What the HTTP transport is told.
 #[derive(Clone, Debug)]
 pub struct Http {
-    /// Ends all sessions and open streams when cancelled; without it a long-lived stream would hold the stop up.
+    /// Ends all sessions and open streams when cancelled; without it a long-lived stream would hold the stop up. Answers
+    /// that are on their way are written out first, for at most a second.
     pub stop: CancellationToken,
     /// How many sessions may be open. The SDK has no limit of its own, and each holds tasks and buffers; idle ones end
     /// after five minutes. At the limit a new session is refused with 503; those that are open go on.
@@ -49,32 +56,53 @@ impl Http {
 struct Door {
     sessions: Arc<LocalSessionManager>,
     sessions_max: usize,
+    /// How many requests have come whose answers are not written out yet.
+    open: watch::Sender<usize>,
 }
 
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
 pub fn router(server: Server, http: Http) -> Router {
     server.announce();
     let sessions = Arc::new(LocalSessionManager::default());
+    let (open, unanswered) = watch::channel(0);
+    let end_sessions = CancellationToken::new();
+    tokio::spawn(end_after_answers(http.stop, unanswered, end_sessions.clone()));
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
         .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*"])
         .enforce_origin_validation()
         .with_max_request_body_bytes(REQUEST_BYTES_MAX)
-        .with_cancellation_token(http.stop);
+        .with_cancellation_token(end_sessions);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
-    let door = Door { sessions, sessions_max: http.sessions_max };
-    Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, limit_sessions))
+    let door = Door { sessions, sessions_max: http.sessions_max, open };
+    Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
 }
 
-/// Refuses to open one session too many. Counted before it is opened, so a burst may overshoot by as many as arrive
-/// in the same instant; the bound is against growth, not to the last one.
-async fn limit_sessions(State(door): State<Door>, request: Request, next: Next) -> Response {
+/// The SDK cuts a session's streams at once when it is told to stop, answers that were just given and all: so it is told
+/// only when they are written out.
+async fn end_after_answers(stop: CancellationToken, mut unanswered: watch::Receiver<usize>, end: CancellationToken) {
+    stop.cancelled().await;
+    let written = unanswered.wait_for(|open| *open == 0);
+    if tokio::time::timeout(DELIVERY_MAX, written).await.is_err() {
+        tracing::warn!("mcp requests are still open at the stop, their connections are cut");
+    }
+    end.cancel();
+}
+
+/// Refuses to open one session too many, and counts what is not answered yet. Sessions are counted before one is opened,
+/// so a burst may overshoot by as many as arrive in the same instant; the bound is against growth, not to the last one.
+async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
     if opens_session(&request) && door.sessions.sessions.read().await.len() >= door.sessions_max {
         tracing::warn!(limit = door.sessions_max, "too many mcp sessions, a new one was refused");
         let text = format!("too many mcp sessions: {} are open, idle ones end after five minutes", door.sessions_max);
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
-    next.run(request).await
+    // A GET is a stream that waits for what the hub may say; only its end ends it.
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let delivered = Delivered::expected(door.open);
+    next.run(request).await.map(|body| Body::new(delivered.with(body)))
 }
 
 /// Whether a request would open a session: a POST that names none and does not speak a version without sessions.

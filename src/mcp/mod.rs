@@ -8,6 +8,7 @@
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
 //! | `http`, `stdio` | transports |
+//! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
 //!
 //! It knows the fleet, names and sentences; it must not know topics, sessions of devices or how a wish is made true.
@@ -18,6 +19,7 @@ mod arguments;
 mod bridge;
 mod catalogue;
 mod client;
+mod delivery;
 mod house;
 mod http;
 mod stdio;
@@ -241,10 +243,7 @@ impl ServerHandler for Server {
         let caller = self.caller(&context);
         let arguments = request.arguments.unwrap_or_default();
         let answer_by = started + Duration::from_millis(self.settings.answer_by_ms);
-        let work = async {
-            let kept = self.house();
-            tools::call(&self.fleet, &kept.house, tool, &arguments, &caller, answer_by).await
-        };
+        let work = tools::call(&self.fleet, || self.house(), tool, &arguments, &caller, answer_by);
         let rendered = tokio::select! {
             outcome = caught(work) => outcome.unwrap_or_else(|| {
                 tracing::error!(tool = tool.as_str(), caller = %caller.0, "a tool panicked");

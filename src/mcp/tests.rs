@@ -46,6 +46,7 @@ fn house(lang: Lang) -> House {
         card("lamp-1", "lamp", "灯", study, Role::Light, true),
         card("lamp-2", "lamp", "灯", hall, Role::Light, true),
         card("lock-1", "front door lock", "大门锁", hall, Role::Lock, true),
+        Card { description: None, ..card("new-1", "new thing", "新的", hall, Role::Light, true) },
         card("pir-1", "motion sensor", "感应器", hall, Role::Sensor, false),
     ];
     House::new(&cards, lang)
@@ -155,6 +156,19 @@ fn a_device_that_cannot_be_switched_is_forbidden_and_not_unknown() {
 }
 
 #[test]
+fn a_device_that_has_not_greeted_yet_takes_any_state_word() {
+    let device = DeviceId::new("new-1").unwrap();
+    assert_eq!(
+        parsed(Tool::SwitchDevice, json!({"device": "new thing", "to": "locked"})),
+        Ok(Request::SwitchUnheard { device })
+    );
+    assert!(matches!(
+        refusal(Tool::SwitchDevice, json!({"device": "new thing", "to": "purple"})),
+        Refusal::InvalidArgument { parameter: "to", .. }
+    ));
+}
+
+#[test]
 fn reads_take_what_their_schemas_say() {
     let lamp = DeviceId::new("lamp-1").unwrap();
     assert_eq!(
@@ -185,7 +199,7 @@ fn a_query_finds_in_either_language_and_in_rooms_and_ids() {
     };
     assert_eq!(found(None, "LAMP"), ["lamp-1", "lamp-2"]);
     assert_eq!(found(Some("书房"), "灯"), ["lamp-1"]);
-    assert_eq!(found(None, "门厅"), ["lamp-2", "lock-1", "pir-1"]);
+    assert_eq!(found(None, "门厅"), ["lamp-2", "lock-1", "new-1", "pir-1"]);
     assert_eq!(found(Some("书房"), ""), ["blind-1", "lamp-1"]);
 }
 

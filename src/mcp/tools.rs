@@ -1,10 +1,14 @@
 //! From a checked request to an answer: asks the fleet, and hands the facts to the sentences.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value as Json};
 
 use super::{
+    Kept,
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     house::{Entry, House},
@@ -13,31 +17,59 @@ use crate::{
     answer::{self, LIST_ROWS_MAX, Naming, Rendered, Row},
     fleet::{Caller, Fleet},
     names::Lang,
-    property::DeviceId,
-    twin::words::{Presence, Reply},
+    property::{DeviceId, Value},
+    twin::words::{Presence, Refusal, Reply},
 };
 
 /// How long a list waits for the last known state of one row, milliseconds: it asks no device, so more would mean that
 /// the hub itself hangs, and a row without a state is better than no list.
 const ROW_WAIT_MS: u64 = 500;
 
-/// Carries out one call.
+/// What no property is called (a name has 1 to 32 bytes): a wish on it is never sent.
+const NO_PROPERTY: &str = "";
+
+/// Carries out one call. `house` gives the house as it is now.
 pub(super) async fn call(
     fleet: &Fleet,
-    house: &House,
+    house: impl Fn() -> Arc<Kept>,
     tool: Tool,
     arguments: &Map<String, Json>,
     caller: &Caller,
     answer_by: Instant,
 ) -> Rendered {
-    let lang = house.lang();
-    let request = match parse(tool, arguments, house) {
-        Ok(request) => request,
+    let mut kept = house();
+    let mut parsed = parse(tool, arguments, &kept.house);
+    if let Ok(Request::SwitchUnheard { device }) = &parsed {
+        if let Some(refusal) = unheard(fleet, device, answer_by, caller).await {
+            return answer::refusal(&refusal, Some(&naming(&kept.house, device, None)), kept.house.lang());
+        }
+        // It has greeted meanwhile.
+        kept = house();
+        parsed = parse(tool, arguments, &kept.house);
+    }
+    let house = &kept.house;
+    match parsed {
+        Ok(request) => carry_out(fleet, house, request, caller, answer_by).await,
         Err(Refused { refusal, device }) => {
             let naming = device.and_then(|id| house.by_id(&id)).map(|e| e.naming(None));
-            return answer::refusal(&refusal, naming.as_ref(), lang);
+            answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
-    };
+    }
+}
+
+/// Waits for a device that has not greeted this hub yet, as the twin does for any wish (semantics 5.5), and says why it
+/// was not to be had. `None`: it has greeted. The wish that asks is on a property that cannot be, so nothing is sent.
+async fn unheard(fleet: &Fleet, device: &DeviceId, answer_by: Instant, caller: &Caller) -> Option<Refusal> {
+    match fleet.set(device, NO_PROPERTY.into(), Value::Bool(true), answer_by, caller).await {
+        Reply::Refused(Refusal::UnknownProperty { .. }) => None,
+        Reply::Refused(refusal) => Some(refusal),
+        // It went away, or its actor restarted, while it was waited for; nothing was sent either way.
+        Reply::Settled(_) => Some(Refusal::Offline { last_heard: None }),
+    }
+}
+
+async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Caller, answer_by: Instant) -> Rendered {
+    let lang = house.lang();
     match request {
         Request::Ping => answer::pong(&format!("truetwin {}", env!("CARGO_PKG_VERSION")), lang),
         Request::Find { room, query } => find(fleet, house, room.as_deref(), query.as_deref(), answer_by).await,
@@ -57,6 +89,9 @@ pub(super) async fn call(
                 Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
                 Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),
             }
+        }
+        Request::SwitchUnheard { device } => {
+            answer::refusal(&Refusal::Offline { last_heard: None }, Some(&naming(house, &device, None)), lang)
         }
         Request::Check { operation, device } => {
             let asked = device.as_ref().map(|d| naming(house, d, None));

@@ -1,9 +1,12 @@
-//! Whether a wish begins, queues or is refused (semantics 2.5, 3.8, 4.1, 4.5, 4.9, 5.5).
+//! Whether a wish begins, queues or is refused (semantics 2.5, 3.5, 4.1, 4.5, 4.9, 5.5).
 
-use std::time::Instant;
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    property::{Property, PropertyName, Role, Value},
+    property::{Evidence, Property, PropertyName, Role, Value},
     twin::{
         Desired, Twin,
         input::{Command, Effect},
@@ -42,14 +45,21 @@ impl Twin {
             return Err(Refusal::BrokerDown);
         }
         let online_by = self.online_by(now)?;
-        let expires_at = answer_by.checked_sub(self.settings.answer_margin).unwrap_or(answer_by);
+        let expires_at = self.expires_at(answer_by);
         let mut operation = Operation::new(now, op.clone(), name.clone(), value.clone(), expires_at);
-        operation.online_by = online_by;
-        if let Some(description) = self.description.clone() {
-            let property = find(&description.properties, &name)?;
-            self.fit(now, &mut operation, property, value)?;
-        }
-        let waiting = self.slots.get(&name).map_or(0, std::collections::VecDeque::len);
+        operation.online_by = online_by.map(|by| by.min(expires_at));
+        // Until the device has described itself any name may be asked for: then all wait in one queue.
+        let waiting = match self.description.clone() {
+            Some(description) => {
+                let property = find(&description.properties, &name)?;
+                self.fit(now, &mut operation, property, value)?;
+                self.slots.get(&name).map_or(0, VecDeque::len)
+            }
+            None => {
+                self.in_time(now, expires_at, Duration::ZERO)?;
+                self.operations.len()
+            }
+        };
         if waiting > self.settings.queued_max {
             return Err(Refusal::QueueFull { limit: self.settings.queued_max });
         }
@@ -64,15 +74,22 @@ impl Twin {
         operation.wish = property
             .normalise(value)
             .map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?;
-        operation.required = property.feedback.max(crate::property::Evidence::Firmware);
+        operation.required = required(property);
         operation.allowance = self.settings.report(property);
-        operation.stable = std::time::Duration::from_millis(property.stable_ms.into());
-        let left = operation.expires_at.saturating_duration_since(now);
-        let expected = std::time::Duration::from_millis(property.expected_ms.into());
+        operation.stable = Duration::from_millis(property.stable_ms.into());
         // What must not be left half-way with nobody listening has to fit as a whole (semantics 4.9).
-        let must_fit = !property.repeatable || can_do_harm(property.role);
-        let needed = self.settings.begin_min + if must_fit { expected + operation.stable } else { Default::default() };
-        if left < needed {
+        let whole = if !property.repeatable || can_do_harm(property.role) {
+            Duration::from_millis(property.expected_ms.into()) + operation.stable
+        } else {
+            Duration::ZERO
+        };
+        self.in_time(now, operation.expires_at, whole)
+    }
+
+    /// Refuses what cannot begin before its caller's limit and then last `more`: nothing is sent for it (semantics 4.9).
+    fn in_time(&self, now: Instant, expires_at: Instant, more: Duration) -> Result<(), Refusal> {
+        let needed = self.settings.begin_min + more;
+        if expires_at.saturating_duration_since(now) < needed {
             return Err(Refusal::DeadlineTooShort { needed: needed + self.settings.answer_margin });
         }
         Ok(())
@@ -165,14 +182,56 @@ impl Twin {
         }
     }
 
-    /// Ends an operation that never began.
-    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: Refusal) {
-        let Some(operation) = self.operations.remove(op) else { return };
-        self.leave_slot(&operation.property, op);
-        self.effects.push_back(Effect::Reply { op: op.clone(), reply: Reply::Refused(refusal) });
+    /// The device went away: what waits for it does so for a moment (semantics 5.5).
+    pub(super) fn wait_for_device(&mut self, now: Instant) {
+        let until = now + self.settings.wait_online;
+        for operation in self.operations.values_mut().filter(|o| !o.sent()) {
+            operation.online_by.get_or_insert(until.min(operation.expires_at));
+        }
     }
 
-    pub(super) fn leave_slot(&mut self, property: &PropertyName, op: &OpId) {
+    /// Ends the waiting of an operation that has not begun, if it is over at `now`.
+    pub(super) fn expire_waiting(&mut self, now: Instant, op: &OpId) {
+        let away = self.line.session.is_none();
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        let late = operation.expires_at <= now;
+        if away && (late || operation.online_by.is_some_and(|by| by <= now)) {
+            let refusal = self.offline(now);
+            self.refuse_waiting(op, refusal);
+        } else if late {
+            let needed = operation.allowance + self.settings.begin_min;
+            self.refuse_waiting(op, Refusal::DeadlineTooShort { needed });
+        } else {
+            operation.online_by = operation.online_by.filter(|by| *by > now);
+        }
+    }
+
+    /// The command never reached the device's socket: nothing was sent.
+    pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get(op).filter(|o| o.stage == Stage::WaitingBroker) else { return };
+        let property = operation.property.clone();
+        let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
+        self.refuse_waiting(op, refusal);
+        self.begin_next(now, &property);
+    }
+
+    /// Ends an operation of which nothing reached the device, and tells its caller if it still waits.
+    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: Refusal) {
+        if self.forget(op).is_some_and(|operation| !operation.answered) {
+            self.effects.push_back(Effect::Reply { op: op.clone(), reply: Reply::Refused(refusal) });
+        }
+    }
+
+    /// Takes an operation and its wish out.
+    pub(super) fn forget(&mut self, op: &OpId) -> Option<Operation> {
+        let operation = self.operations.remove(op)?;
+        // A momentary wish lives only while its operation runs (semantics 6.1).
+        self.desired.retain(|_, desired| desired.op != *op);
+        self.leave_slot(&operation.property, op);
+        Some(operation)
+    }
+
+    fn leave_slot(&mut self, property: &PropertyName, op: &OpId) {
         if let Some(slot) = self.slots.get_mut(property) {
             slot.retain(|other| other != op);
             if slot.is_empty() {
@@ -195,6 +254,11 @@ fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Result<&'a Prope
         asked: name.to_string(),
         known: properties.iter().map(|p| p.name.clone()).collect(),
     })
+}
+
+/// The evidence that a success needs: the highest that the device offers; receipt is never completion (semantics 3.5).
+pub(super) fn required(property: &Property) -> Evidence {
+    property.feedback.max(Evidence::Firmware)
 }
 
 /// Whether a half-done movement of such a thing can do harm (semantics 2.7: lock, garage, heater).

@@ -33,7 +33,7 @@ pub mod words;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use self::{
@@ -63,6 +63,7 @@ pub struct Desired {
 /// A caller's question about the state.
 #[derive(Debug)]
 struct Question {
+    asked_at: Instant,
     /// When its caller is told what is known, if the device has not answered.
     expires_at: Instant,
 }
@@ -110,9 +111,9 @@ impl Twin {
         match input {
             Input::Set { op, property, value, answer_by } => self.set(now, op, property, &value, answer_by),
             Input::Query { op, answer_by } => self.query(now, op, answer_by),
-            Input::Cancel { op } => self.cancel(now, &op),
+            Input::Cancel { op } => self.cancel(&op),
             Input::Connected { connection } => self.connected(now, connection),
-            Input::Disconnected { connection } => self.disconnected(connection),
+            Input::Disconnected { connection } => self.disconnected(now, connection),
             Input::Greeted { session, hello } => self.greeted(now, session, &hello),
             Input::Heard(report) => self.heard(now, &report),
             Input::Unreadable => self.unreadable(now),
@@ -195,7 +196,7 @@ impl Twin {
         }
     }
 
-    /// The state, with trust `now` for what was received at or after `asked_at` (semantics 8.2).
+    /// The state, with trust `now` for what was received at or after `fresh_since` (semantics 8.2).
     fn state_report(&self, now: Instant, fresh_since: Option<Instant>) -> StateReport {
         let described = self.description.iter().flat_map(|d| &d.properties);
         let readings =
@@ -233,11 +234,18 @@ impl Twin {
         if self.questions.len() >= self.settings.queries_max {
             return self.tell_state(op, Err(Refusal::QueueFull { limit: self.settings.queries_max }));
         }
-        let expires_at = (answer_by - self.settings.answer_margin.min(Duration::from_secs(1)))
-            .min(now + self.settings.read_back)
-            .max(now);
-        self.questions.insert(op.clone(), Question { expires_at });
+        let expires_at = self.expires_at(answer_by).min(now + self.settings.read_back);
+        if expires_at <= now {
+            let state = self.state(now);
+            return self.tell_state(op, Ok(state));
+        }
+        self.questions.insert(op.clone(), Question { asked_at: now, expires_at });
         self.send(input::Command::GetState { op, property: None });
+    }
+
+    /// When a caller is answered at the latest: its limit less the margin for the record (semantics 4.8).
+    fn expires_at(&self, answer_by: Instant) -> Instant {
+        answer_by.checked_sub(self.settings.answer_margin).unwrap_or(answer_by)
     }
 
     fn tell_state(&mut self, op: OpId, state: Result<StateReport, Refusal>) {
@@ -268,7 +276,7 @@ impl Twin {
         let open: Vec<OpId> = self.operations.keys().cloned().collect();
         for op in open {
             match self.operations.get(&op).is_some_and(Operation::sent) {
-                true => self.fail(now, &op, outcome, Reason::HubStopping),
+                true => self.give_up(now, &op, outcome, Reason::HubStopping),
                 false => self.refuse_waiting(&op, refusal.clone()),
             }
         }

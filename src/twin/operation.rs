@@ -31,14 +31,14 @@ pub(super) struct Operation {
     pub(super) act_by: Option<Instant>,
     /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
     pub(super) written_at: Option<Instant>,
-    /// Its caller has heard `working`; nobody waits any more, it lives on to its own end (semantics 4.2).
+    /// Its caller has heard `working`, or has gone: nobody waits any more, it lives on to its own end (semantics 4.2, 4.7).
     pub(super) answered: bool,
+    /// Its caller has gone before it began, and the device was told to withdraw it (semantics 4.7).
+    pub(super) cancelled: bool,
     /// The device sent something unreadable while it was in flight.
     pub(super) unreadable: bool,
     /// When the device says that it will be done.
     pub(super) eta_at: Option<Instant>,
-    /// The number of the report that said completed: what counts at the read-back is not older (semantics 3.6).
-    pub(super) completed_seq: Option<u32>,
     /// A question about it that has gone out.
     pub(super) question: Option<OpId>,
     /// When the next question is due: the read-back, or, where no completion comes, one that may find the report lost.
@@ -67,9 +67,9 @@ impl Operation {
             act_by: None,
             written_at: None,
             answered: false,
+            cancelled: false,
             unreadable: false,
             eta_at: None,
-            completed_seq: None,
             question: None,
             ask_at: None,
             questions: 0,
@@ -95,6 +95,11 @@ impl Operation {
     /// Whether anything was given to the bus for it.
     pub(super) fn sent(&self) -> bool {
         self.act_by.is_some()
+    }
+
+    /// Whether it is completed and the time that the value must hold is not over (semantics 3.6).
+    pub(super) fn must_hold(&self) -> bool {
+        self.stage >= Stage::WaitingReadBack && self.ask_at.is_some()
     }
 
     /// Leaves the present stage for another and returns the one left and how long it was in it.

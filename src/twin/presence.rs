@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Instant};
 
 use crate::twin::{
     Twin,
-    input::{Command, Effect, Hello, Memory},
+    input::{Command, Effect, Hello, Ignored, Memory},
     settings::Settings,
     words::{OpId, Presence},
 };
@@ -44,15 +44,17 @@ impl Twin {
         self.line.session = None;
         self.line.last_heard = Some(now);
         self.set_presence(Presence::Offline);
+        self.wait_for_device(now);
     }
 
-    pub(super) fn disconnected(&mut self, connection: u64) {
+    pub(super) fn disconnected(&mut self, now: Instant, connection: u64) {
         // The end of a connection that was taken over says nothing of the one that took it. Of which one a twin whose
         // actor was restarted does not always know.
         if self.line.connection.is_none_or(|open| open == connection) {
             self.line.connection = None;
             self.line.session = None;
             self.set_presence(Presence::Offline);
+            self.wait_for_device(now);
         }
     }
 
@@ -60,16 +62,22 @@ impl Twin {
         self.alive(now);
         self.line.session = Some(session.clone());
         self.send(Command::Welcome { session });
-        if self.description.as_ref() != Some(&hello.description) {
+        // Other properties are as good as another run: what was in flight may mean something else now.
+        let described_so = self.description.as_ref() == Some(&hello.description);
+        let same_run = described_so && self.reported.boot() == Some(&hello.boot);
+        if !described_so {
             self.description = Some(hello.description.clone());
             self.effects.push_back(Effect::Described(hello.description.clone()));
         }
-        let same_boot = self.reported.boot() == Some(&hello.boot);
-        let merged = self.reported.replace(now, &hello.boot, hello.seq, &hello.status, &hello.seen, &hello.description);
-        self.note_malformed(hello.seq, &merged);
-        self.note_changes(now, &merged.changes, hello.cause);
         self.set_presence(Presence::Online);
-        self.after_hello(now, same_boot);
+        if let Some(merged) = self.reported.replace(now, hello) {
+            self.note_malformed(hello.seq, &merged);
+            self.note_changes(now, &merged.changes, hello.cause);
+            self.after_hello(now, same_run);
+            self.note_late(now);
+        } else {
+            self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
+        }
         self.start_waiting(now);
     }
 
@@ -99,7 +107,7 @@ impl Twin {
             self.set_presence(Presence::Online);
         }
         for settled in in_flight {
-            self.withdraw(settled.op.clone());
+            self.send(Command::Withdraw { op: settled.op.clone() });
             self.remember_interrupted(now, settled);
         }
         if self.line.session.is_some() {

@@ -1,19 +1,16 @@
 //! What a report means for the operations in flight: `converged(op)` = predicate on the merged value, fresh, attributed,
 //! with the evidence required, and still so at the read-back (semantics 3).
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Description, Evidence, PropertyName},
+    property::{Evidence, PropertyName},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Report},
         operation::Operation,
-        reported::{Known, Merged},
-        words::{OpId, Outcome, Reason, Refusal, Stage},
+        reported::Merged,
+        words::{OpId, Outcome, Reason, Stage},
     },
 };
 
@@ -26,7 +23,7 @@ enum Verdict {
     Weak,
     /// It is otherwise.
     Other,
-    /// Nothing newer than the command is known.
+    /// Nothing is known that is newer than the command, and than its end if the device has finished it.
     Nothing,
 }
 
@@ -37,6 +34,10 @@ impl Twin {
             return;
         }
         self.alive(now);
+        if let Body::Action { op, .. } = &report.body {
+            // Who speaks of an operation has its command, should the notice of its writing be late.
+            self.written(now, op);
+        }
         let description = self.description.clone().unwrap_or_default();
         let merged = self.reported.merge(now, report.seq, &report.status, &description);
         self.note_malformed(report.seq, &merged);
@@ -44,23 +45,27 @@ impl Twin {
             Body::Heartbeat => {}
             Body::Action { op, result, reason, eta } => {
                 self.note_changes(now, &merged.changes, Cause::Command);
-                self.act(now, report.seq, op, *result, *reason, *eta, &merged);
+                if self.operations.get(op).is_some_and(Operation::sent) {
+                    self.act(now, report.seq, op, *result, *reason, *eta, &merged);
+                } else {
+                    self.finish_recorded(report.seq, op, *result);
+                }
             }
             Body::State { op, cause, seen } => {
                 for (property, finished) in seen {
-                    self.reported.finish(report.seq, property, finished);
+                    self.reported.finish(report.seq, property, finished, &description);
                 }
                 self.note_changes(now, &merged.changes, *cause);
                 if let Some(question) = op {
                     self.answered(now, question, &merged);
                 }
                 self.watch_read_backs(now, &merged);
-                self.note_late(now);
             }
         }
+        self.note_late(now);
     }
 
-    /// A report about one operation.
+    /// A report about an operation whose command went out.
     #[expect(clippy::too_many_arguments, reason = "the fields of one report, taken apart once")]
     fn act(
         &mut self,
@@ -72,15 +77,8 @@ impl Twin {
         eta: Option<Duration>,
         merged: &Merged,
     ) {
-        let property = match self.operations.get(op) {
-            Some(operation) if operation.written_at.is_some() => operation.property.clone(),
-            // Not written yet: nothing that comes can be its result (semantics 3.2).
-            Some(_) => return,
-            None => {
-                self.finish_recorded(seq, op, result);
-                return self.note_late(now);
-            }
-        };
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        let begun = operation.begun();
         match result {
             ActionResult::Received => self.advance(now, op, Stage::WaitingDeviceStart),
             ActionResult::Executing => self.advance(now, op, Stage::WaitingDeviceReport),
@@ -90,16 +88,13 @@ impl Twin {
                     operation.extend(now, eta, &self.settings);
                 }
             }
-            ActionResult::Completed => {
-                self.reported.finish(seq, &property, op);
-                self.completed(now, seq, op, merged.carried.contains(&property));
+            ActionResult::Completed => self.completed(now, seq, op, merged),
+            // Refused; but what it said to have begun it cannot refuse.
+            ActionResult::Rejected if !begun => {
+                self.end(now, op, Outcome::Rejected, Some(reason.unwrap_or(Reason::Unknown)));
             }
-            ActionResult::Failed => {
-                self.reported.finish(seq, &property, op);
-                self.device_failed(now, op, reason);
-            }
-            ActionResult::Rejected => self.fail(now, op, Outcome::Rejected, reason.unwrap_or(Reason::Unknown)),
-            ActionResult::Unknown => self.mark_unreadable(op),
+            ActionResult::Rejected | ActionResult::Failed => self.device_failed(now, op, reason),
+            ActionResult::Unknown => operation.unreadable = true,
         }
     }
 
@@ -111,80 +106,65 @@ impl Twin {
     }
 
     /// The device says that it is done. That is the first check; the read-back is the second (semantics 3.6).
-    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, read_in_it: bool) {
+    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, merged: &Merged) {
+        let Some(property) = self.operations.get(op).map(|o| o.property.clone()) else { return };
+        if merged.malformed.iter().any(|(name, _)| *name == property) {
+            // It has driven; what it says of the end cannot be read.
+            return self.advance(now, op, Stage::WaitingDeviceReport);
+        }
+        self.finish(seq, &property, op);
         self.advance(now, op, Stage::WaitingReadBack);
-        if let Some(operation) = self.operations.get_mut(op) {
-            operation.completed_seq.get_or_insert(seq);
-        }
         let Some(operation) = self.operations.get(op) else { return };
-        match self.verdict(operation) {
-            Verdict::Other => self.contradict(now, op, Reason::ReadBackDiffers),
+        let verdict = self.verdict(operation);
+        let attributed = self.attributed(operation);
+        let at_pin = self.reported.get(&property).is_some_and(|known| known.evidence >= Evidence::Pin);
+        let met_at_pin = verdict == Verdict::Met && at_pin && merged.carried.contains(&property);
+        match verdict {
+            Verdict::Other if attributed => self.contradict(now, op, Reason::ReadBackDiffers),
             // Read after driving inside the report itself: both checks in one message.
-            Verdict::Met if read_in_it && operation.stable.is_zero() && self.at_pin(operation) => {
-                self.converge(now, op);
-            }
-            Verdict::Met | Verdict::Weak | Verdict::Nothing => self.ask_due(now),
+            Verdict::Met if attributed && met_at_pin && operation.stable.is_zero() => self.converge(now, op),
+            Verdict::Met | Verdict::Weak | Verdict::Other | Verdict::Nothing => self.ask_due(now),
         }
     }
 
-    fn at_pin(&self, operation: &Operation) -> bool {
-        self.reported.get(&operation.property).is_some_and(|known| known.evidence >= Evidence::Pin)
-    }
-
-    /// The device says that it tried in vain. Should it read as wished all the same, nobody knows what happened.
+    /// The device says that it tried in vain, or that it never began. Should it read as wished all the same, nobody knows
+    /// what happened.
     fn device_failed(&mut self, now: Instant, op: &OpId, reason: Option<Reason>) {
-        let Some(operation) = self.operations.get(op) else { return };
         let reason = reason.unwrap_or(Reason::Unknown);
+        // It never began: the stage that broke is the one in which it waited.
+        if !matches!(reason, Reason::Withdrawn | Reason::Expired | Reason::Superseded) {
+            self.advance(now, op, Stage::WaitingDeviceReport);
+        }
+        let Some(operation) = self.operations.get(op) else { return };
         let outcome = match self.verdict(operation) {
+            _ if operation.cancelled && reason == Reason::Withdrawn => Outcome::Cancelled,
             Verdict::Met | Verdict::Weak => Outcome::Interrupted,
             Verdict::Other | Verdict::Nothing => Outcome::Failed,
         };
-        match reason {
-            // It never began: the stage that broke is the one in which it waited.
-            Reason::Withdrawn | Reason::Expired | Reason::Superseded => {}
-            Reason::Timeout
-            | Reason::Stuck
-            | Reason::OutOfRange
-            | Reason::Busy
-            | Reason::Interrupted
-            | Reason::Unsupported
-            | Reason::Malformed
-            | Reason::Power
-            | Reason::ReadBackDiffers
-            | Reason::DidNotHold
-            | Reason::ConnectionLost
-            | Reason::DeviceRestarted
-            | Reason::ActorRestarted
-            | Reason::HubStopping
-            | Reason::BrokerDown
-            | Reason::UnreadableReport
-            | Reason::Unknown => self.advance(now, op, Stage::WaitingDeviceReport),
-        }
-        self.fail(now, op, outcome, reason);
+        self.end(now, op, outcome, Some(reason));
     }
 
     /// An answer to a question: of a caller, or of an operation.
     fn answered(&mut self, now: Instant, question: &OpId, merged: &Merged) {
-        if self.questions.remove(question).is_some() {
-            let state = self.state_report(now, Some(now));
+        if let Some(asked) = self.questions.remove(question) {
+            let state = self.state_report(now, Some(asked.asked_at));
             return self.tell_state(question.clone(), Ok(state));
         }
         let asked = self.operations.values().find(|o| o.question.as_ref() == Some(question));
         let Some((op, property)) = asked.map(|o| (o.op.clone(), o.property.clone())) else { return };
         if merged.carried.contains(&property) {
-            self.answered_for(now, &op);
+            self.judge(now, &op);
         }
     }
 
-    /// The device has answered a question about this operation, with a value for its property.
-    fn answered_for(&mut self, now: Instant, op: &OpId) {
+    /// The device has said, unasked or asked, what the value is and what it has finished last.
+    fn judge(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op) else { return };
-        let attributed = self.reported.seen(&operation.property) == Some(op);
-        let reading_back = operation.stage >= Stage::WaitingReadBack;
+        let attributed = self.attributed(operation);
         match self.verdict(operation) {
             // Finished, it says, and it is so: a lost report is no failure (semantics 3.6).
-            Verdict::Met if attributed => self.converge(now, op),
-            Verdict::Other if attributed || reading_back => {
+            Verdict::Met if attributed && !operation.must_hold() => self.converge(now, op),
+            Verdict::Other if attributed => {
                 self.advance(now, op, Stage::WaitingReadBack);
                 self.contradict(now, op, Reason::ReadBackDiffers);
             }
@@ -193,14 +173,14 @@ impl Twin {
         }
     }
 
-    /// A value that goes away between completion and read-back did not hold (semantics 3.7).
+    /// A value that the device itself says has gone away between completion and read-back did not hold (semantics 3.7).
     fn watch_read_backs(&mut self, now: Instant, merged: &Merged) {
         let changed = |property: &PropertyName| merged.changes.iter().any(|c| c.property == *property);
         let gone: Vec<OpId> = self
             .operations
             .values()
             .filter(|o| o.stage >= Stage::WaitingReadBack && changed(&o.property))
-            .filter(|o| self.verdict(o) == Verdict::Other)
+            .filter(|o| self.attributed(o) && self.verdict(o) == Verdict::Other)
             .map(|o| o.op.clone())
             .collect();
         for op in gone {
@@ -208,43 +188,53 @@ impl Twin {
         }
     }
 
-    /// What a hello means for what was in flight (semantics 5.3, 5.4). An operation that the device says it has finished
-    /// converges or is contradicted; another of an earlier run is interrupted, its end unknown; one of the same run waits on.
-    pub(super) fn after_hello(&mut self, now: Instant, same_boot: bool) {
+    /// What a hello means for what was in flight. An operation that the device says it has finished converges or is
+    /// contradicted; another of an earlier run is interrupted, its end unknown; one of the same run waits on. (Sending again
+    /// in a new session or a new run, semantics 5.3 and 5.4, is not due yet.)
+    pub(super) fn after_hello(&mut self, now: Instant, same_run: bool) {
         let sent: Vec<OpId> =
             self.operations.values().filter(|o| o.written_at.is_some()).map(|o| o.op.clone()).collect();
         for op in sent {
             let Some(operation) = self.operations.get(&op) else { continue };
-            let finished = self.reported.seen(&operation.property) == Some(&op);
-            if finished {
-                self.answered_for(now, &op);
-            } else if !same_boot {
-                self.fail(now, &op, Outcome::Interrupted, Reason::DeviceRestarted);
+            if same_run || self.attributed(operation) {
+                self.judge(now, &op);
+            } else {
+                self.give_up(now, &op, Outcome::Interrupted, Reason::DeviceRestarted);
             }
         }
-        self.note_late(now);
     }
 
-    /// The one predicate of this version: `equals` (semantics 3.1), on the merged value, received after the command was
-    /// written to the device (3.2).
+    /// Attributed: the device says that this operation is the last that it has finished on the property (semantics 3.3).
+    fn attributed(&self, operation: &Operation) -> bool {
+        self.reported.finished(&operation.property, &operation.op).is_some()
+    }
+
+    /// The one predicate of this version, `equals` (semantics 3.1), on the merged value: received after the command was
+    /// written to the device (3.2), and not older than the operation's end on the device.
     fn verdict(&self, operation: &Operation) -> Verdict {
-        let (Some(known), Some(written_at)) = (self.reported.get(&operation.property), operation.written_at) else {
+        let property = self.description.as_ref().and_then(|d| d.property(&operation.property));
+        let (Some(property), Some(known), Some(written_at)) =
+            (property, self.reported.get(&operation.property), operation.written_at)
+        else {
             return Verdict::Nothing;
         };
-        let overtaken = operation.completed_seq.is_some_and(|completed| known.seq < completed);
-        if known.received_at < written_at || overtaken {
-            return Verdict::Nothing;
-        }
-        match self.equals(operation, known) {
-            false => Verdict::Other,
-            true if known.evidence >= operation.required => Verdict::Met,
-            true => Verdict::Weak,
+        let finished = self.reported.finished(&operation.property, &operation.op);
+        if known.received_at < written_at || finished.is_some_and(|seq| known.seq < seq) {
+            Verdict::Nothing
+        } else if !property.same(&known.value, &operation.wish) {
+            Verdict::Other
+        } else if known.evidence < operation.required {
+            Verdict::Weak
+        } else {
+            Verdict::Met
         }
     }
 
-    fn equals(&self, operation: &Operation, known: &Known) -> bool {
-        let property = self.description.as_ref().and_then(|d| d.property(&operation.property));
-        property.is_some_and(|p| p.same(&known.value, &operation.wish))
+    /// Notes which operation the device has finished last on a property.
+    pub(super) fn finish(&mut self, seq: u32, property: &PropertyName, op: &OpId) {
+        if let Some(description) = &self.description {
+            self.reported.finish(seq, property, op, description);
+        }
     }
 
     pub(super) fn written(&mut self, now: Instant, op: &OpId) {
@@ -255,29 +245,9 @@ impl Twin {
         }
     }
 
-    /// The command never reached the device's socket: nothing was sent.
-    pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
-        if self.operations.get(op).is_some_and(|o| o.stage == Stage::WaitingBroker) {
-            let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
-            let name = self.operations.get(op).map(|o| o.property.clone());
-            self.withdraw(op.clone());
-            self.forget_wish(op);
-            self.refuse_waiting(op, refusal);
-            if let Some(name) = name {
-                self.begin_next(now, &name);
-            }
-        }
-    }
-
     pub(super) fn unreadable(&mut self, now: Instant) {
         self.alive(now);
         for operation in self.operations.values_mut().filter(|o| o.written_at.is_some()) {
-            operation.unreadable = true;
-        }
-    }
-
-    fn mark_unreadable(&mut self, op: &OpId) {
-        if let Some(operation) = self.operations.get_mut(op) {
             operation.unreadable = true;
         }
     }
@@ -297,23 +267,10 @@ impl Twin {
             let Some(operation) = self.operations.get(&op) else { continue };
             let late = operation.expires_at <= now && !operation.answered;
             if !operation.sent() {
-                if operation.online_by.is_some_and(|by| by <= now) && self.line.session.is_none() {
-                    let refusal = self.offline(now);
-                    self.refuse_waiting(&op, refusal);
-                } else if late {
-                    let needed = operation.allowance + self.settings.begin_min;
-                    self.refuse_waiting(&op, Refusal::DeadlineTooShort { needed });
-                } else if let Some(operation) = self.operations.get_mut(&op) {
-                    operation.online_by = operation.online_by.filter(|by| *by > now);
-                }
+                self.expire_waiting(now, &op);
             } else if operation.stage_ends_at <= now || (late && !operation.begun()) {
-                let unreadable = operation.unreadable;
-                self.fail(
-                    now,
-                    &op,
-                    Outcome::TimedOut,
-                    if unreadable { Reason::UnreadableReport } else { Reason::Timeout },
-                );
+                let reason = if operation.unreadable { Reason::UnreadableReport } else { Reason::Timeout };
+                self.give_up(now, &op, Outcome::TimedOut, reason);
             } else if late {
                 self.answer_working(now, &op);
             }
@@ -328,10 +285,5 @@ impl Twin {
         for (op, property) in questions {
             self.send(Command::GetState { op, property: Some(property) });
         }
-    }
-
-    /// The description in force, or none: for the modules beside this one.
-    pub(super) fn described(&self) -> Option<Arc<Description>> {
-        self.description.clone()
     }
 }

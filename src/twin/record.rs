@@ -6,9 +6,10 @@ use crate::{
     property::{Evidence, PropertyName},
     twin::{
         Twin,
+        admission::required,
         input::{ActionResult, Cause, Command, Effect},
         operation::Operation,
-        reported::{Change, by_itself},
+        reported::Change,
         words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
     },
 };
@@ -21,6 +22,8 @@ pub(super) struct Record {
     ended_at: Instant,
     /// The evidence that a success would have needed.
     required: Evidence,
+    /// What it brought about was changed again, by the device or by a person.
+    undone: bool,
 }
 
 impl Twin {
@@ -34,35 +37,18 @@ impl Twin {
         self.end(now, op, Outcome::Contradicted, Some(reason));
     }
 
-    /// Ends an operation that was sent without its success. The device is told to withdraw what it has not begun (6.1).
-    pub(super) fn fail(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Reason) {
-        match outcome {
-            Outcome::TimedOut | Outcome::Interrupted | Outcome::Cancelled | Outcome::Removed => self.withdraw(op.clone()),
-            Outcome::Converged
-            | Outcome::Already
-            | Outcome::Clamped
-            | Outcome::Working
-            | Outcome::Partial
-            | Outcome::SentUnverified
-            | Outcome::Superseded
-            | Outcome::Rejected
-            | Outcome::Failed
-            | Outcome::Contradicted
-            | Outcome::DeviceCrashed => {}
-        }
+    /// Ends an operation whose end the device has not told. It is told to withdraw what it has not begun (6.1).
+    pub(super) fn give_up(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Reason) {
+        self.send(Command::Withdraw { op: op.clone() });
         self.end(now, op, outcome, Some(reason));
     }
 
-    pub(super) fn withdraw(&mut self, op: OpId) {
-        self.send(Command::Withdraw { op });
-    }
-
-    fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
+    pub(super) fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
         let success = outcome == Outcome::Converged;
         if success {
             self.enter(now, op, Stage::Settled);
         }
-        let Some(operation) = self.operations.remove(op) else { return };
+        let Some(operation) = self.forget(op) else { return };
         let settled = self.settled(now, &operation, outcome, reason);
         if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
             self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
@@ -72,18 +58,11 @@ impl Twin {
             let reply = Reply::Settled(Box::new(settled.clone()));
             self.effects.push_back(Effect::Reply { op: op.clone(), reply });
         }
-        self.forget_wish(op);
-        self.leave_slot(&operation.property, op);
         let (admitted_at, required) = (operation.admitted_at, operation.required);
-        self.remember(Record { settled, admitted_at, ended_at: now, required });
+        self.remember(Record { settled, admitted_at, ended_at: now, required, undone: false });
         if !self.stopping {
             self.begin_next(now, &operation.property);
         }
-    }
-
-    /// A momentary wish lives only while its operation runs (semantics 6.1).
-    pub(super) fn forget_wish(&mut self, op: &OpId) {
-        self.desired.retain(|_, desired| desired.op != *op);
     }
 
     /// Its caller must be answered, and the device is at work: the operation lives on (semantics 4.2).
@@ -96,19 +75,19 @@ impl Twin {
         }
     }
 
-    /// A caller stopped waiting: what has not begun is withdrawn, what has goes on unheard (semantics 4.7).
-    pub(super) fn cancel(&mut self, now: Instant, op: &OpId) {
+    /// A caller stopped waiting (semantics 4.7). What was not sent is forgotten. What was sent goes on unheard: whether the
+    /// device has begun it is not known before it says so, only then it is `cancelled`.
+    pub(super) fn cancel(&mut self, op: &OpId) {
         if self.questions.remove(op).is_some() {
             return;
         }
         let Some(operation) = self.operations.get_mut(op) else { return };
         operation.answered = true;
         if !operation.sent() {
-            let property = operation.property.clone();
-            self.operations.remove(op);
-            self.leave_slot(&property, op);
-        } else if !operation.begun() {
-            self.fail(now, op, Outcome::Cancelled, Reason::Withdrawn);
+            self.forget(op);
+        } else if !operation.begun() && !operation.cancelled {
+            operation.cancelled = true;
+            self.send(Command::Withdraw { op: op.clone() });
         }
     }
 
@@ -166,14 +145,13 @@ impl Twin {
             reason: settled.reason,
             elapsed: settled.elapsed,
         });
-        let required = self
-            .described()
-            .and_then(|d| d.property(&settled.property).map(|p| p.feedback))
-            .unwrap_or(Evidence::Firmware);
+        let property = self.description.as_ref().and_then(|d| d.property(&settled.property));
+        let required = property.map_or(Evidence::Firmware, required);
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             ended_at: now,
             required,
+            undone: false,
             settled,
         });
     }
@@ -195,10 +173,11 @@ impl Twin {
         let record = self.records.iter().find(|r| r.settled.op == *op);
         let Some(property) = record.map(|r| r.settled.property.clone()) else { return };
         match result {
-            ActionResult::Completed | ActionResult::Failed => self.reported.finish(seq, &property, op),
+            ActionResult::Completed => self.finish(seq, &property, op),
             ActionResult::Received
             | ActionResult::Executing
             | ActionResult::Working
+            | ActionResult::Failed
             | ActionResult::Rejected
             | ActionResult::Unknown => {}
         }
@@ -206,26 +185,28 @@ impl Twin {
 
     /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and it is so.
     pub(super) fn note_late(&mut self, now: Instant) {
-        let Some(description) = self.described() else { return };
+        let Some(description) = self.description.clone() else { return };
         let mut late = Vec::new();
         for record in &mut self.records {
             let settled = &mut record.settled;
             if !unconfirmed(settled.outcome)
                 || settled.late_success
                 || now.saturating_duration_since(record.ended_at) > self.settings.watch
-                || self.reported.seen(&settled.property) != Some(&settled.op)
             {
                 continue;
             }
-            let (Some(known), Some(property)) =
-                (self.reported.get(&settled.property), description.property(&settled.property))
-            else {
+            let (Some(finished), Some(known), Some(property)) = (
+                self.reported.finished(&settled.property, &settled.op),
+                self.reported.get(&settled.property),
+                description.property(&settled.property),
+            ) else {
                 continue;
             };
             // Newer than its end: what was known before was judged then.
             let met = property.same(&known.value, &settled.wish)
                 && known.evidence >= record.required
-                && known.received_at >= record.ended_at;
+                && known.received_at >= record.ended_at
+                && known.seq >= finished;
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;
@@ -242,24 +223,33 @@ impl Twin {
         self.effects.extend(late.into_iter().map(|op| Effect::LateSuccess { op }));
     }
 
-    /// Looks whether a change undoes a success: the device went back by itself (semantics 3.7).
+    /// Looks whether a change undoes a success (semantics 3.7). One that somebody made at the device is nobody's fault, and
+    /// ends the watch; any other is the device's: with nothing in flight, no command asked for it.
     pub(super) fn note_changes(&mut self, now: Instant, changes: &[Change], cause: Cause) {
-        if !by_itself(cause) {
-            return;
-        }
-        let Some(description) = self.described() else { return };
+        let Some(description) = self.description.clone() else { return };
         for change in changes {
-            let busy = self.operations.values().any(|o| o.property == change.property && o.sent());
-            let latest = self.records.iter_mut().rev().find(|r| r.settled.property == change.property);
-            let (false, Some(record), Some(property)) = (busy, latest, description.property(&change.property)) else {
+            if self.operations.values().any(|o| o.property == change.property && o.sent()) {
+                continue;
+            }
+            let moved = |r: &&mut Record| r.settled.property == change.property && may_have_moved(r.settled.outcome);
+            let (Some(record), Some(property)) =
+                (self.records.iter_mut().rev().find(moved), description.property(&change.property))
+            else {
                 continue;
             };
             let held = record.settled.outcome == Outcome::Converged || record.settled.late_success;
             let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-            if held && watched && !record.settled.reverted && !property.same(&change.to, &record.settled.wish) {
-                record.settled.reverted = true;
-                let (op, property) = (record.settled.op.clone(), change.property.clone());
-                self.effects.push_back(Effect::Reverted { op, property });
+            if !held || !watched || record.undone || property.same(&change.to, &record.settled.wish) {
+                continue;
+            }
+            record.undone = true;
+            match cause {
+                Cause::Local => {}
+                Cause::Command | Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => {
+                    record.settled.reverted = true;
+                    let (op, property) = (record.settled.op.clone(), change.property.clone());
+                    self.effects.push_back(Effect::Reverted { op, property });
+                }
             }
         }
     }
@@ -291,5 +281,25 @@ fn unconfirmed(outcome: Outcome) -> bool {
         | Outcome::Contradicted
         | Outcome::Cancelled
         | Outcome::Removed => false,
+    }
+}
+
+/// Whether an operation that ended so can have moved anything.
+fn may_have_moved(outcome: Outcome) -> bool {
+    match outcome {
+        Outcome::Rejected | Outcome::Cancelled => false,
+        Outcome::Converged
+        | Outcome::Already
+        | Outcome::Clamped
+        | Outcome::Working
+        | Outcome::Partial
+        | Outcome::SentUnverified
+        | Outcome::Superseded
+        | Outcome::Failed
+        | Outcome::Contradicted
+        | Outcome::TimedOut
+        | Outcome::Interrupted
+        | Outcome::Removed
+        | Outcome::DeviceCrashed => true,
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
     twin::{
-        input::{Cause, Ignored, Report, Status},
+        input::{Hello, Ignored, Report, Status},
         words::OpId,
     },
 };
@@ -43,7 +43,7 @@ pub(super) struct Reported {
     boot: Option<Arc<str>>,
     seqs: Seqs,
     known: BTreeMap<PropertyName, Known>,
-    /// The last operation finished on each property, with the `seq` that said so (semantics 3.3).
+    /// The last operation finished on each property, with the first `seq` that said so (semantics 3.3).
     seen: BTreeMap<PropertyName, (u32, OpId)>,
 }
 
@@ -52,8 +52,10 @@ impl Reported {
         self.known.get(property)
     }
 
-    pub(super) fn seen(&self, property: &str) -> Option<&OpId> {
-        self.seen.get(property).map(|(_, op)| op)
+    /// If an operation is the last that the device has finished on a property: the number of the first report that said
+    /// so. Values of older reports are from before its end.
+    pub(super) fn finished(&self, property: &str, op: &OpId) -> Option<u32> {
+        self.seen.get(property).filter(|(_, last)| last == op).map(|(seq, _)| *seq)
     }
 
     pub(super) fn boot(&self) -> Option<&Arc<str>> {
@@ -65,26 +67,27 @@ impl Reported {
         *self = Self { boot, ..Self::default() };
     }
 
-    /// Takes a hello: a full snapshot, which replaces (semantics 2.3).
-    pub(super) fn replace(
-        &mut self,
-        now: Instant,
-        boot: &Arc<str>,
-        seq: u32,
-        status: &[Status],
-        seen: &[(PropertyName, OpId)],
-        description: &Description,
-    ) -> Merged {
-        let before = std::mem::take(&mut self.known);
-        if self.boot.as_ref() != Some(boot) {
+    /// Takes a hello: a full snapshot, which replaces (semantics 2.3). `None` if reports of the same boot have overtaken it.
+    pub(super) fn replace(&mut self, now: Instant, hello: &Hello) -> Option<Merged> {
+        if self.boot.as_ref() == Some(&hello.boot) {
+            if hello.seq <= self.seqs.highest {
+                return None;
+            }
+        } else {
             self.seqs = Seqs::default();
+            self.seen.clear();
         }
-        self.boot = Some(boot.clone());
-        self.seqs.take(seq);
-        self.seen = seen.iter().map(|(property, op)| (property.clone(), (seq, op.clone()))).collect();
-        let mut merged = self.merge(now, seq, status, description);
+        self.boot = Some(hello.boot.clone());
+        self.seqs.take(hello.seq);
+        // What this boot has finished stays finished; a device may leave it out of its hello.
+        self.seen.retain(|property, _| hello.description.property(property).is_some());
+        for (property, op) in &hello.seen {
+            self.finish(hello.seq, property, op, &hello.description);
+        }
+        let before = std::mem::take(&mut self.known);
+        let mut merged = self.merge(now, hello.seq, &hello.status, &hello.description);
         merged.changes.retain(|change| before.get(&change.property).is_none_or(|known| known.value != change.to));
-        merged
+        Some(merged)
     }
 
     /// Whether a report counts at all.
@@ -108,7 +111,7 @@ impl Reported {
                 merged.malformed.push((name.clone(), None));
                 continue;
             };
-            let value = match property.normalise(value) {
+            let value = match property.read(value) {
                 Ok(value) => value,
                 Err(error) => {
                     merged.malformed.push((name.clone(), Some(error)));
@@ -130,10 +133,17 @@ impl Reported {
         merged
     }
 
-    /// Notes which operation was finished last on a property.
-    pub(super) fn finish(&mut self, seq: u32, property: &PropertyName, op: &OpId) {
-        if self.seen.get(property).is_none_or(|(before, _)| *before <= seq) {
-            self.seen.insert(property.clone(), (seq, op.clone()));
+    /// Notes which operation was finished last on a property. One that is not described is no news: what is remembered is
+    /// bounded by the description.
+    pub(super) fn finish(&mut self, seq: u32, property: &PropertyName, op: &OpId, description: &Description) {
+        if description.property(property).is_none() {
+            return;
+        }
+        let (since, last) = self.seen.entry(property.clone()).or_insert_with(|| (seq, op.clone()));
+        if last == op {
+            *since = seq.min(*since);
+        } else if *since <= seq {
+            (*since, *last) = (seq, op.clone());
         }
     }
 }
@@ -168,14 +178,6 @@ impl Seqs {
         let new = self.below & bit == 0;
         self.below |= bit;
         new
-    }
-}
-
-/// Whether a change with this cause may be laid to the device itself rather than to a person (semantics 3.7).
-pub(super) fn by_itself(cause: Cause) -> bool {
-    match cause {
-        Cause::Local | Cause::Command => false,
-        Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => true,
     }
 }
 

@@ -218,6 +218,7 @@ class Sim(Process):
 
     def fault(self, word):
         self.tell(f"fault {word}")
+        self.says(f'"fault":"{word}"')
 
 
 class RawDevice:

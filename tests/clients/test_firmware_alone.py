@@ -5,7 +5,7 @@ import json
 import sys
 
 import pytest
-from home import MICROPYTHON, ROOT, PaperHub, Process
+from home import MICROPYTHON, ROOT, PaperHub, Process, until
 
 PYTHON = ROOT / "firmware" / "python" / "truetwin_socket.py"
 MICRO = ROOT / "firmware" / "micropython" / "main.py"
@@ -100,6 +100,23 @@ def test_what_it_does_not_have_or_understand_is_rejected_with_the_reason(pair):
     hub.client.publish("truetwin/lamp/command", b"[1]", qos=1)
     hub.client.publish("truetwin/lamp/command", json.dumps({"command": "welcome"}), qos=1)
     assert hub.set(True)[-1]["result"] == "completed"
+
+
+def test_it_moves_on_no_message_of_the_vectors_that_is_not_right(pair):
+    hub, _ = pair
+    cases = json.loads((ROOT / "firmware" / "wire" / "vectors" / "commands.json").read_text())["commands"]
+    assert len(cases) > 30
+    for number, case in enumerate(cases):
+        message = case["message"].replace("k3f9", hub.session).replace("4f1c9a", f"n{number}").encode()
+        before = len(hub.events)
+        hub.client.publish("truetwin/lamp/command", message.ljust(case.get("pad_to_bytes", 0)), qos=1)
+        hub.command("get_device_state", op=f"v{number}")
+        until(f"it lives after {case['name']}", lambda: any(e.get("op") == f"v{number}" for e in hub.events))  # noqa: B023
+        results = [e["result"] for e in hub.events[before:] if e["event"] == "device_action_report"]
+        moved = "completed" in results or "received" in results
+        right = case.get("means", {})
+        asks_for_it = right.get("property") == "relay" and isinstance(right.get("value"), bool)
+        assert moved == asks_for_it, f"{case['name']}: {results}"
 
 
 def test_sequence_and_uptime_only_grow(pair):

@@ -58,8 +58,9 @@ def test_a_switch_is_confirmed_only_by_the_device(hub, sim, mode):
 @MODES
 @pytest.mark.parametrize("fault", FAULTS)
 def test_s8_each_fault_gives_what_the_table_says(hub, sim, mode, fault):
-    sim("lamp", fault)
+    lamp = sim("lamp")
     hub.online("lamp")
+    lamp.fault(fault)
     answer = hub.call("switch_device", mode, device="lamp", to="on")
     assert (answer["result"], answer["outcome"], answer["stage"]) == FAULTS[fault], answer
     assert answer["success"] is (fault == "none")
@@ -165,8 +166,12 @@ def test_find_devices_lists_what_there_is_and_ping_answers(hub, sim, mode):
 
 @MODES
 def test_an_unknown_tool_is_an_error_of_the_protocol(hub, mode):
-    with pytest.raises(MCPError):
-        hub.call("open_the_pod_bay_doors", mode)
+    async def wrong(client):
+        with pytest.raises(MCPError) as error:
+            await client.call_tool("open_the_pod_bay_doors", {})
+        return error.value.error.code
+
+    assert hub.session(wrong, mode) == -32602
 
 
 @MODES
@@ -193,13 +198,19 @@ def test_a_failed_call_is_marked_as_an_error_and_its_text_begins_with_the_senten
     assert result.is_error and result.content[0].text.startswith(result.structured_content["say"])
 
 
-def test_stdio_is_the_same_hub(hub, sim):
+@MODES
+def test_stdio_is_the_same_hub(hub, sim, mode):
     sim("lamp")
     hub.online("lamp")
 
     async def run():
-        async with Client(StdioServerParameters(command=str(BINARY), args=["mcp", "--data", str(hub.data)])) as client:
-            return await client.call_tool("switch_device", {"device": "lamp", "to": "on"})
+        server = StdioServerParameters(command=str(BINARY), args=["mcp", "--data", str(hub.data)])
+        async with Client(server, mode=mode) as client:
+            listed = await client.list_tools()
+            return {tool.name for tool in listed.tools}, await client.call_tool(
+                "switch_device", {"device": "lamp", "to": "on"}
+            )
 
-    assert asyncio.run(run()).structured_content["success"]
+    names, result = asyncio.run(run())
+    assert "switch_device" in names and result.structured_content["success"]
     assert hub.total("truetwin_operations_total", outcome="converged") == 1

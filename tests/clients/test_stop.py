@@ -20,9 +20,10 @@ def serve(folder, *more):
 
 def test_sigterm_answers_every_waiting_caller_and_exits_with_0(hub, sim):
     names = [f"lamp-{i}" for i in range(5)]
-    for name in names:
-        sim(name, "frozen")
+    sims = [sim(name) for name in names]
     hub.online(*names)
+    for lamp in sims:
+        lamp.fault("frozen")
     calls = [hub.calling("switch_device", device=name, to="on") for name in names]
     until(
         "five operations are in flight",

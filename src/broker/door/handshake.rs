@@ -1,6 +1,11 @@
 //! From a socket to a session: CONNECT, who it is, what it may, CONNACK.
 
-use std::{sync::Arc, sync::atomic::AtomicU64, time::Duration};
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::IpAddr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use tokio::{io::AsyncReadExt, net::TcpStream};
@@ -10,22 +15,22 @@ use super::{
         Connect, ConnectError, Reason, decode_connect,
         encode::{self, ReturnCode, Welcome},
     },
-    farewell,
     rights::{self, Own},
-    session,
+    session, spawn_farewell,
 };
 use crate::broker::{
     Closed, MqttVersion,
     conn::Conn,
-    core::{Core, Newcomer},
+    core::{Core, Newcomer, NoEntry},
     counters::count,
+    rivals::Origin,
 };
 
 /// Bytes that a CONNECT is first read into; most fit.
 const FIRST_READ_BYTES: usize = 512;
 
 /// Lets a device in, or says why not and closes.
-pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream) {
+pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream, from: IpAddr, origins: &RandomState) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a socket ended before it was used"); // Nagle would cost 40 ms an answer
         return;
@@ -43,7 +48,8 @@ pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream) {
         Ok(Err(None)) | Err(_) => return count(&core.totals.refused_silent),
     };
     let answer = match connect {
-        Ok(Some((connect, used))) => judge(&core, &connect).map(|(conn, welcome)| (conn, welcome, used)),
+        Ok(Some((connect, used))) => judge(&core, &connect, origins.hash_one((from, connect.client_id)))
+            .map(|(conn, welcome)| (conn, welcome, used)),
         Ok(None) => return count(&core.totals.refused_malformed), // cannot be: it was whole
         Err(error) => Err(refuse_unreadable(&core, error)),
     };
@@ -52,7 +58,7 @@ pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream) {
             conn.state().put(|out| out.extend_from_slice(&welcome));
             session::spawn(core, conn, socket, buffer.split_off(used));
         }
-        Err(refusal) => farewell(&core, socket, &refusal).await,
+        Err(refusal) => spawn_farewell(&core, socket, refusal),
     }
 }
 
@@ -74,7 +80,7 @@ async fn read_connect(
 }
 
 /// Decides about a CONNECT. The bytes of the CONNACK, and the connection if it is in.
-fn judge(core: &Arc<Core>, connect: &Connect<'_>) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
+fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
     let refuse = |why: Refusal| {
         count(why.counter(core));
         tracing::debug!(user = connect.user, ?why, "a device was not let in");
@@ -114,11 +120,19 @@ fn judge(core: &Arc<Core>, connect: &Connect<'_>) -> Result<(Arc<Conn>, Vec<u8>)
     let newcomer = Newcomer {
         device: user.into(),
         version: connect.version,
+        origin,
         keep_alive_s,
         packet_bytes_max,
         will: connect.will.as_ref().map(|will| Bytes::copy_from_slice(will.payload)),
     };
-    let Some(conn) = core.admit(newcomer) else { return refuse(Refusal::Busy) };
+    let conn = match core.admit(newcomer) {
+        Ok(conn) => conn,
+        Err(NoEntry::Busy) => return refuse(Refusal::Busy),
+        Err(NoEntry::Rival) => {
+            tracing::warn!(device = user, "two boards have this device's name; the one that is connected stays");
+            return refuse(Refusal::Rival);
+        }
+    };
     // Kicked between the question and the entry: the credentials may not be good any more.
     if core.kicks() != kicks && !core.access.admits(user, password) {
         core.end(&conn, Closed::Kicked);
@@ -184,6 +198,7 @@ enum Refusal {
     Authentication,
     PacketsTooSmall,
     Busy,
+    Rival,
 }
 
 impl Refusal {
@@ -195,6 +210,7 @@ impl Refusal {
             Self::ForeignWill | Self::RetainedWill | Self::Qos2Will => &totals.refused_will,
             Self::Authentication | Self::PacketsTooSmall => &totals.refused_unsupported,
             Self::Busy => &totals.refused_busy,
+            Self::Rival => &totals.refused_rivals,
         }
     }
 
@@ -210,6 +226,7 @@ impl Refusal {
             Self::Authentication => (ReturnCode::NotAuthorized, Reason::BadAuthenticationMethod),
             Self::PacketsTooSmall => (ReturnCode::NotAuthorized, Reason::PacketTooLarge),
             Self::Busy => (ReturnCode::ServerUnavailable, Reason::ServerBusy),
+            Self::Rival => (ReturnCode::IdentifierRejected, Reason::ClientIdInvalid),
         };
         let mut answer = Vec::with_capacity(5);
         match version {

@@ -1,6 +1,6 @@
 //! Accepts sockets, and bounds those that have not said who they are.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, hash::RandomState, net::IpAddr, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -30,13 +30,13 @@ pub(in crate::broker) async fn listen(core: Arc<Core>, listener: TcpListener) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((socket, _)) => {
+            Ok((socket, from)) => {
                 count(&core.totals.sockets_accepted);
                 tokio::select! {
                     () = core.stopping.cancelled() => return,
                     () = handshakes.make_room(&core) => {}
                 }
-                handshakes.begin(&core, socket);
+                handshakes.begin(&core, socket, from.ip());
             }
             Err(error) => {
                 tracing::warn!(%error, "no socket could be accepted; trying again");
@@ -51,6 +51,8 @@ pub(in crate::broker) async fn listen(core: Arc<Core>, listener: TcpListener) {
 struct Handshakes {
     under_way: std::sync::Mutex<VecDeque<UnderWay>>,
     one_ended: Notify,
+    /// Makes the same origin of the same address and client id.
+    origins: RandomState,
 }
 
 struct UnderWay {
@@ -85,13 +87,13 @@ impl Handshakes {
         }
     }
 
-    fn begin(self: &Arc<Self>, core: &Arc<Core>, socket: TcpStream) {
+    fn begin(self: &Arc<Self>, core: &Arc<Core>, socket: TcpStream, from: IpAddr) {
         // The list is held over the spawn, so that the task finds itself in it when it ends.
         let mut under_way = lock(&self.under_way);
         let number = under_way.back().map_or(0, |last| last.number + 1);
         let (handshakes, shared) = (self.clone(), core.clone());
         let task = core.tasks.spawn(async move {
-            handshake::run(shared, socket).await;
+            handshake::run(shared, socket, from, &handshakes.origins).await;
             handshakes.ended(number);
         });
         under_way.push_back(UnderWay { number, began: Instant::now(), task: task.abort_handle() });

@@ -20,7 +20,7 @@ mod sweep;
 
 pub(super) use self::{listen::listen, sweep::sweep};
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::core::Core;
 use tokio::{
@@ -34,6 +34,12 @@ const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 /// Bytes of a closed device that are still read and thrown away.
 const FAREWELL_READ_BYTES_MAX: usize = 64 << 10;
 
+/// Says goodbye in a task of its own, which holds up nobody.
+fn spawn_farewell(core: &Arc<Core>, socket: TcpStream, last: Vec<u8>) {
+    let shared = core.clone();
+    core.tasks.spawn(async move { farewell(&shared, socket, &last).await });
+}
+
 /// Writes the last bytes and closes in such a way that they arrive: a socket closed with unread bytes in it is reset,
 /// and the device would never see the code that says why.
 async fn farewell(core: &Core, mut socket: TcpStream, last: &[u8]) {
@@ -41,6 +47,8 @@ async fn farewell(core: &Core, mut socket: TcpStream, last: &[u8]) {
     if !matches!(tokio::time::timeout(FAREWELL_WAIT, writing).await, Ok(true)) {
         return;
     }
+    // As many may take their time as may come in at once; the others are closed as it comes.
+    let Ok(_turn) = core.farewells.try_acquire() else { return };
     let reading = async {
         let mut thrown_away = [0; 512];
         let mut bytes = 0;

@@ -11,8 +11,8 @@ use tokio::net::TcpStream;
 
 use super::{
     codec::{Bad, Packet, Publish, Reason, Subscribe, Unsubscribe, decode, encode},
-    farewell,
     rights::{self, Own},
+    spawn_farewell,
 };
 use crate::broker::{
     Closed, MqttVersion, Receipt,
@@ -34,8 +34,11 @@ pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: TcpStream, unread:
     let tasks = core.tasks.clone();
     let mut session = Session { core, conn, socket, unread };
     tasks.spawn(async move {
+        let (device, connection) = (session.conn.device.clone(), session.conn.number);
+        tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
         let ended = std::future::poll_fn(|cx| session.poll(cx)).await;
-        session.finish(ended).await;
+        tracing::debug!(device = &*device, connection, why = ended.why.as_str(), "a connection ended");
+        session.finish(ended);
     });
 }
 
@@ -216,6 +219,9 @@ impl Session {
         if publish.retain && v5 {
             return Err(Ended::with(Closed::ProtocolError, Reason::RetainNotSupported));
         }
+        if publish.dup && self.conn.state().waits_for(publish.packet_id) {
+            return Ok(Flow::On); // said again on the same connection, out of impatience: its answer is on its way
+        }
         let full = usize::from(self.core.settings.inflight_max);
         let mut state = self.conn.state();
         if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {
@@ -283,7 +289,7 @@ impl Session {
     }
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
-    async fn finish(self, ended: Ended) {
+    fn finish(self, ended: Ended) {
         {
             let mut state = self.conn.state();
             while !state.out.is_empty() && state.closed.is_none() {
@@ -295,17 +301,12 @@ impl Session {
         self.core.forget(&self.conn);
         self.core.credits.wake(); // it may have been woken for credits that it does not take
         let whole = self.conn.state().out.is_empty();
-        let Self { core, conn, socket, .. } = self;
-        match ended.code {
-            // Behind a packet that is cut off it could not be read.
-            Some(code) if whole && conn.version == MqttVersion::V5 => {
-                let mut last = Vec::with_capacity(3);
-                encode::disconnect(&mut last, code);
-                farewell(&core, socket, &last).await;
-            }
-            Some(_) => farewell(&core, socket, b"").await,
-            None => {}
+        let Some(code) = ended.code else { return };
+        let mut last = Vec::new();
+        if whole && self.conn.version == MqttVersion::V5 {
+            encode::disconnect(&mut last, code); // behind a packet that is cut off it could not be read
         }
+        spawn_farewell(&self.core, self.socket, last);
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Publish<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) qos: u8,
     pub(crate) retain: bool,
+    /// Sent before, on this connection or an older one.
+    pub(crate) dup: bool,
     /// 0 for QoS 0.
     pub(crate) packet_id: u16,
     pub(crate) alias: bool,
@@ -130,8 +132,10 @@ fn frame(buffer: &[u8], bytes_max: usize, strict: bool) -> Result<Option<Frame<'
 /// Reads the first packet of a connection and its length in bytes; `None` if it is not whole yet.
 pub(crate) fn decode_connect(buffer: &[u8], bytes_max: usize) -> Result<Option<(Connect<'_>, usize)>, ConnectError> {
     // A wrong first byte is answered at once, not after as many bytes as it happens to announce.
-    if buffer.first().is_some_and(|first| *first != 0x10) {
-        return Err(ConnectError::Bad(Bad::protocol("a first packet that is no CONNECT"), None));
+    match buffer.first() {
+        None | Some(0x10) => {}
+        Some(0x16) => return Err(ConnectError::Bad(Bad::protocol("TLS, on a port for plain MQTT"), None)),
+        Some(_) => return Err(ConnectError::Bad(Bad::protocol("a first packet that is no CONNECT"), None)),
     }
     let cut = frame(buffer, bytes_max, false).map_err(|bad| ConnectError::Bad(bad, None))?;
     let Some((_, body, total)) = cut else { return Ok(None) };
@@ -226,10 +230,13 @@ fn publish<'a>(fields: &mut Fields<'a>, flags: u8, v5: bool) -> Result<Publish<'
     let packet_id = if qos > 0 { fields.packet_id()? } else { 0 };
     let properties = if v5 { Properties::read(fields, Allowed::PUBLISH)? } else { Properties::default() };
     let alias = properties.topic_alias.is_some();
-    if !(name.is_empty() && alias) {
+    if name.is_empty() && !alias {
+        return Err(Bad::protocol("neither a topic nor an alias")); // 3.3.2.1
+    }
+    if !name.is_empty() {
         topic(name)?;
     }
-    Ok(Publish { topic: name, payload: fields.rest(), qos, retain, packet_id, alias })
+    Ok(Publish { topic: name, payload: fields.rest(), qos, retain, dup, packet_id, alias })
 }
 
 fn puback<'a>(fields: &mut Fields<'_>, v5: bool) -> Result<Packet<'a>, Bad> {

@@ -104,9 +104,10 @@ pub(crate) fn pingresp(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0xD0, 0]);
 }
 
-/// DISCONNECT, which only MQTT 5 knows from a server.
+/// DISCONNECT, which only MQTT 5 knows from a server. With its empty properties, which could be left out (3.14.2.2):
+/// rumqttc 0.25 waits for them.
 pub(crate) fn disconnect(out: &mut Vec<u8>, reason: Reason) {
-    out.extend_from_slice(&[0xE0, 1, reason.code()]);
+    out.extend_from_slice(&[0xE0, 2, reason.code(), 0]);
 }
 
 /// PUBLISH of a command: QoS 0, not retained, on `truetwin/<device>/command`.

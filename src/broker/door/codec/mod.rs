@@ -67,3 +67,6 @@ impl Bad {
         Self { reason: Reason::Protocol, what }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,17 @@
+//! The rules of `src/twin/semantics.md` that one twin keeps, each held by a test with its number, on a bench without
+//! runtime or sleep. What happens in random order is in `tests/twin_histories.rs`.
+
+#[path = "twin_rules/answers.rs"]
+mod answers;
+#[path = "twin_rules/bench.rs"]
+mod bench;
+#[path = "twin_rules/callers.rs"]
+mod callers;
+#[path = "twin_rules/convergence.rs"]
+mod convergence;
+#[path = "twin_rules/faults.rs"]
+mod faults;
+#[path = "twin_rules/sessions.rs"]
+mod sessions;
+#[path = "twin_rules/state.rs"]
+mod state;
