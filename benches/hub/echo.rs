@@ -89,7 +89,7 @@ pub(crate) async fn door() -> anyhow::Result<()> {
     say(&broker.local_addr().to_string())?;
     while let Some(message) = heard.recv().await {
         if let FromDevice::Event { device, payload, receipt, .. } = message {
-            broker.send(&device, payload, 0)?;
+            broker.send(&device, payload, broker::NO_NOTICE)?;
             receipt.taken();
         }
     }

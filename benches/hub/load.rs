@@ -13,12 +13,15 @@ use tokio::task::JoinHandle;
 use crate::{
     echo::Echo,
     figures::Sample,
-    mcp::{Answer, Caller},
+    mcp::{Answer, Caller, Session},
     process::{Hub, Process, own_cpu_s},
 };
 
 /// Devices of each kind.
 pub(crate) const DEVICES: usize = 100;
+
+/// MCP sessions at most, which further callers share: what a hub admits unless it is told otherwise.
+pub(crate) const SESSIONS: usize = 64;
 
 /// What is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,7 @@ pub(crate) enum Call {
 /// Callers of one hub, and what they have found out.
 pub(crate) struct Callers {
     http: String,
+    sessions: Vec<Session>,
     callers: Vec<Caller>,
     /// How often each device was switched, by kind: the next wish follows from it.
     wishes: Vec<(&'static str, Arc<Vec<AtomicU64>>)>,
@@ -45,13 +49,24 @@ impl Callers {
     /// None yet.
     pub(crate) fn new(hub: &Hub, kinds: &[&'static str]) -> Self {
         let wishes = kinds.iter().map(|kind| (*kind, Arc::new((0..DEVICES).map(|_| AtomicU64::new(0)).collect())));
-        Self { http: hub.http.clone(), callers: Vec::new(), wishes: wishes.collect(), operations: 0, bad: (0, None) }
+        Self {
+            http: hub.http.clone(),
+            sessions: Vec::new(),
+            callers: Vec::new(),
+            wishes: wishes.collect(),
+            operations: 0,
+            bad: (0, None),
+        }
     }
 
-    /// Opens sessions until there are so many.
+    /// Connects callers until there are so many, each with a session of its own as far as they go.
     pub(crate) async fn grow(&mut self, callers: usize) -> anyhow::Result<()> {
-        while self.callers.len() < callers {
-            self.callers.push(Caller::open(&self.http).await?);
+        while self.sessions.len() < callers.min(SESSIONS) {
+            self.sessions.push(Caller::open_session(&self.http).await?);
+        }
+        for number in self.callers.len()..callers {
+            let session = self.sessions[number % self.sessions.len()].clone();
+            self.callers.push(Caller::join(&self.http, session, number as u64).await?);
         }
         Ok(())
     }

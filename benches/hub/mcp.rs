@@ -1,7 +1,7 @@
-//! A caller: one MCP session on one kept HTTP/1.1 connection, written by hand because the load shares the processors with
-//! what it measures. Each answer is read to its end and parsed as a whole.
+//! A caller: a kept HTTP/1.1 connection in an MCP session that it may share, written by hand because the load shares the
+//! processors with what it measures. Each answer is read to its end and parsed as a whole.
 
-use std::io::Write as _;
+use std::{io::Write as _, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use tokio::{
@@ -43,12 +43,16 @@ pub(crate) enum Answer {
     Bad(String),
 }
 
-/// A connection with a session.
+/// A session: the headers that name it.
+#[derive(Clone, Debug)]
+pub(crate) struct Session(Arc<str>);
+
+/// A connection in a session.
 #[derive(Debug)]
 pub(crate) struct Caller {
     socket: TcpStream,
     host: String,
-    session: String,
+    session: Session,
     inbox: Vec<u8>,
     out: Vec<u8>,
     body: Vec<u8>,
@@ -56,25 +60,30 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Connects without a session: for plain requests.
+    /// Connects without a session: for plain requests, and to open one.
     pub(crate) async fn connect(http: &str) -> anyhow::Result<Self> {
-        let socket = TcpStream::connect(http).await.with_context(|| format!("cannot connect to {http}"))?;
-        socket.set_nodelay(true)?;
-        let (session, host) = (String::new(), http.to_owned());
-        Ok(Self { socket, host, session, inbox: Vec::new(), out: Vec::new(), body: Vec::new(), id: 0 })
+        Self::join(http, Session("".into()), 0).await
     }
 
-    /// Connects and opens a session.
-    pub(crate) async fn open(http: &str) -> anyhow::Result<Self> {
+    /// Connects within a session, as one of several: each numbers its calls in a range of its own.
+    pub(crate) async fn join(http: &str, session: Session, number: u64) -> anyhow::Result<Self> {
+        let socket = TcpStream::connect(http).await.with_context(|| format!("cannot connect to {http}"))?;
+        socket.set_nodelay(true)?;
+        let (host, id) = (http.to_owned(), number << 32);
+        Ok(Self { socket, host, session, inbox: Vec::new(), out: Vec::new(), body: Vec::new(), id })
+    }
+
+    /// Opens a session.
+    pub(crate) async fn open_session(http: &str) -> anyhow::Result<Session> {
         let mut caller = Self::connect(http).await?;
         let hello = format!(
             r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{PROTOCOL}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}}}}}"#
         );
         let head = caller.post(&hello, 200).await?;
-        let session = header(&head, "mcp-session-id").context("no session came")?;
-        caller.session = format!("mcp-session-id: {session}\r\nmcp-protocol-version: {PROTOCOL}\r\n");
+        let id = header(&head, "mcp-session-id").context("no session came")?;
+        caller.session = Session(format!("mcp-session-id: {id}\r\nmcp-protocol-version: {PROTOCOL}\r\n").into());
         caller.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, 202).await?;
-        Ok(caller)
+        Ok(caller.session)
     }
 
     /// Calls a tool; `arguments` is a JSON object.
@@ -107,7 +116,7 @@ impl Caller {
 
     async fn post(&mut self, body: &str, status: u16) -> anyhow::Result<String> {
         self.out.clear();
-        let (host, session, bytes) = (&self.host, &self.session, body.len());
+        let (host, session, bytes) = (&self.host, &self.session.0, body.len());
         write!(
             self.out,
             "POST /mcp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n\
