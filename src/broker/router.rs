@@ -45,6 +45,10 @@ const ROOM_BYTES: u64 = ((SEGMENTS - 1) * SEGMENT_BYTES / 2) as u64;
 /// Messages that one link is handed at once (rumqttd's own example uses 200).
 const BATCH: u64 = 200;
 
+/// How long the notice of a written command waits for a report to cross the bus with it. The device is at work just then,
+/// and each crossing wakes two threads; nothing that the hub shows is finer than a millisecond.
+const NOTICE_WAIT: Duration = Duration::from_millis(1);
+
 /// How often a canary is sent through each direction.
 const CANARY_EVERY: Duration = Duration::from_millis(250);
 
@@ -92,6 +96,16 @@ impl<C> Line<C> {
         let mut state = lock(&self.state);
         state.lane.push(cargo, body_bytes, write);
         self.pump(&mut state);
+    }
+
+    /// Puts a frame in line, for the next [`push`](Self::push) or [`send_off`](Self::send_off).
+    pub(super) fn add(&self, cargo: C, body_bytes: usize, write: impl FnOnce(&mut BytesMut)) {
+        lock(&self.state).lane.push(cargo, body_bytes, write);
+    }
+
+    /// Puts on its way what was only put in line: the router's thread is woken once for all of it.
+    pub(super) fn send_off(&self) {
+        self.pump(&mut lock(&self.state));
     }
 
     pub(super) fn waiting_bytes(&self) -> usize {
@@ -188,6 +202,18 @@ pub(super) async fn start(core: Arc<Core>, hub: Sender<FromDevice>) -> Result<()
     let (started_tx, started) = oneshot::channel();
     tokio::spawn(supervise(core, hub, bus, started_tx));
     started.await.map_err(|_| "its supervisor ended".to_owned())
+}
+
+/// Sends off the notices of written commands that no report has taken along.
+pub(super) async fn send_notices(core: Arc<Core>) {
+    loop {
+        tokio::select! {
+            () = core.bus_stops.cancelled() => return,
+            () = core.notices.notified() => {}
+        }
+        tokio::time::sleep(NOTICE_WAIT).await;
+        core.up.send_off();
+    }
 }
 
 /// Runs one router after the other until the broker stops.

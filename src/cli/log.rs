@@ -6,8 +6,8 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use super::exit::{Exit, Failure};
 
-/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info.
-const DEFAULT: &str = "info,rmcp=warn";
+/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info, and rumqttd opens a span for each message.
+const DEFAULT: &str = "info,rmcp=warn,rumqttd=warn";
 
 /// Starts logging; a second call changes nothing.
 pub(super) fn start() -> Result<(), Failure> {
