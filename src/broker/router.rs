@@ -5,8 +5,8 @@
 //! - No packet of a device ever reaches the router: only frames, on two topics of ours.
 //! - Both SUBACKs are in before the first publish: packets wait in a buffer per link that an *earlier* event drains, so
 //!   a report could overtake the hub's SUBSCRIBE and match nothing.
-//! - A frame is appended through `LinkTx::buffer` while that is not empty (an event that will drain it is on its way):
-//!   one event for a batch, so that the router's channel of 1000 is hardly ever full. `publish` would block then.
+//! - Frames are appended through `LinkTx::buffer`, the last of a batch with an event unless that was not empty (an event
+//!   that will drain it is on its way): so the router's channel of 1000 is hardly ever full. `publish` would block then.
 //! - `Unschedule` must be answered with `wake`, or delivery stops for good.
 //! - Readers never wait for a consumer, so a canary that does not come back means a dead router and nothing else.
 
@@ -171,22 +171,29 @@ impl<C> Line<C> {
         lock(&self.state).lane.take_all()
     }
 
+    /// Hands the router all that it has room for, with one event: the last frame's, behind the others. A frame with an
+    /// event of its own would wake the router's thread each time, which on a busy processor runs at once instead of us.
     fn pump(&self, state: &mut LineState<C>) {
         let Some(link) = &mut state.link else { return };
+        let mut buffer = link.buffer();
+        let event_under_way = !buffer.is_empty();
+        let mut last = None;
         while let Some(frame) = state.lane.next_to_inject() {
-            let mut buffer = link.buffer();
-            if buffer.is_empty() {
-                drop(buffer);
-                if let Err(LinkError::TrySend(_)) = link.try_publish(self.topic, frame) {
-                    count(&self.totals.full); // it lies in the buffer; the next event, at the latest a canary's, drains it
-                }
-            } else {
-                buffer.push_back(Packet::Publish(
-                    Publish::new(Bytes::from_static(self.topic.as_bytes()), frame, false),
-                    None,
-                ));
-            }
+            buffer.extend(last.replace(frame).map(|frame| self.packet(frame)));
         }
+        let Some(last) = last else { return };
+        if event_under_way {
+            buffer.push_back(self.packet(last));
+            return;
+        }
+        drop(buffer);
+        if let Err(LinkError::TrySend(_)) = link.try_publish(self.topic, last) {
+            count(&self.totals.full); // it lies in the buffer; the next event, at the latest a canary's, drains it
+        }
+    }
+
+    fn packet(&self, frame: Bytes) -> Packet {
+        Packet::Publish(Publish::new(Bytes::from_static(self.topic.as_bytes()), frame, false), None)
     }
 }
 
