@@ -76,7 +76,7 @@ impl Twin {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
             self.after_hello(now, same_run);
-            self.note_late(now, &merged, Evidence::Firmware);
+            self.note_late(now, hello.seq, Evidence::Firmware);
         } else {
             self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
         }

@@ -9,7 +9,7 @@ use crate::{
         admission::required,
         input::{ActionResult, Cause, Command, Effect},
         operation::Operation,
-        reported::{Change, Merged},
+        reported::Change,
         words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
     },
 };
@@ -183,16 +183,15 @@ impl Twin {
         }
     }
 
-    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and a report
-    /// that carries the value, with at least this evidence, says that it is so.
-    pub(super) fn note_late(&mut self, now: Instant, merged: &Merged, least: Evidence) {
+    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and this
+    /// report, with at least this evidence, that it is so.
+    pub(super) fn note_late(&mut self, now: Instant, seq: u32, least: Evidence) {
         let Some(description) = self.description.clone() else { return };
         let mut late = Vec::new();
         for record in &mut self.records {
             let settled = &mut record.settled;
             if !unconfirmed(settled.outcome)
                 || settled.late_success
-                || !merged.carried.contains(&settled.property)
                 || now.saturating_duration_since(record.ended_at) > self.settings.watch
             {
                 continue;
@@ -204,11 +203,10 @@ impl Twin {
             ) else {
                 continue;
             };
-            // Newer than its end: what was known before was judged then.
-            let met = property.same(&known.value, &settled.wish)
+            let met = known.seq == seq
+                && known.seq >= finished
                 && known.evidence >= record.required.max(least)
-                && known.received_at >= record.ended_at
-                && known.seq >= finished;
+                && property.same(&known.value, &settled.wish);
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;

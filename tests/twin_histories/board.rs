@@ -74,10 +74,11 @@ pub(crate) const FAULTS: [Fault; 16] = [
 /// What was true when a report was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
-    pub(crate) at: u64,
     pub(crate) relay: bool,
-    /// The operation that the board had finished last; in a repeated answer, the one that it is about.
+    /// The operation that the board had finished last.
     pub(crate) finished: Option<OpId>,
+    /// The operation whose completion the report tells, perhaps again.
+    pub(crate) about: Option<OpId>,
     /// Whether the report carried a value that can be read.
     pub(crate) carried: bool,
 }
@@ -114,6 +115,9 @@ struct Job {
     ttl: u64,
 }
 
+/// How an operation ended.
+type Ending = (ActionResult, Option<Reason>);
+
 /// How many operations a board remembers (wire protocol, level 2).
 const RING: usize = 8;
 
@@ -128,7 +132,7 @@ pub(crate) struct Board {
     session: Option<Arc<str>>,
     /// Its clock's offset to the hub's as it can know it: the smallest transit seen in this session.
     skew: Option<u64>,
-    ring: VecDeque<(OpId, Option<(ActionResult, Option<Reason>)>)>,
+    ring: VecDeque<(OpId, Option<Ending>)>,
     job: Option<Job>,
     driving: bool,
     next: Option<Job>,
@@ -199,7 +203,7 @@ impl Board {
     }
 
     /// A new connection: what has not begun in the old session is discarded.
-    pub(crate) fn connect(&mut self, now: u64, description: Arc<Description>) {
+    pub(crate) fn connect(&mut self, description: Arc<Description>) {
         self.session = None;
         self.skew = None;
         self.buffer.clear();
@@ -208,7 +212,7 @@ impl Board {
             self.job = None;
         }
         self.seq += 1;
-        let seq = self.note(now, !self.has(Fault::WrongType));
+        let seq = self.note(!self.has(Fault::WrongType));
         let (boot, status, seen) = (boot_token(self.boot), vec![self.status(self.relay)], self.seen_now());
         let cause = if seq == 1 { Cause::Boot } else { Cause::Unknown };
         self.out.push(Event::Hello(Box::new(Hello { boot, seq, description, status, cause, seen })));
@@ -245,10 +249,10 @@ impl Board {
             }
             Command::GetState { op, .. } => {
                 if !self.has(Fault::Mute) {
-                    self.state(now, Some(op), Cause::Query);
+                    self.state(Some(op), Cause::Query);
                 }
             }
-            Command::Withdraw { op } => self.withdraw(now, &op),
+            Command::Withdraw { op } => self.withdraw(&op),
         }
     }
 
@@ -257,7 +261,7 @@ impl Board {
         if let Some((_, result)) = self.ring.iter().find(|(known, _)| *known == op) {
             // The same operation again: its answer is repeated, with the state read now; nothing moves.
             if let Some((result, reason)) = *result {
-                self.report(now, &op, result, reason);
+                self.report(&op, result, reason);
             }
             return;
         }
@@ -267,21 +271,21 @@ impl Board {
         }
         self.ring.push_back((op.clone(), None));
         if self.late(now, &job) {
-            return self.end(now, &op, ActionResult::Rejected, Some(Reason::Expired));
+            return self.end(&op, ActionResult::Rejected, Some(Reason::Expired));
         }
         if self.has(Fault::Busy) {
-            return self.end(now, &op, ActionResult::Rejected, Some(Reason::Busy));
+            return self.end(&op, ActionResult::Rejected, Some(Reason::Busy));
         }
         if !self.has(Fault::NoAck) {
-            self.report(now, &op, ActionResult::Received, None);
+            self.report(&op, ActionResult::Received, None);
         }
         // A newer wish takes the place of one that waits; what drives is finished first.
         if let Some(old) = self.next.take() {
-            self.end(now, &old.op, ActionResult::Failed, Some(Reason::Superseded));
+            self.end(&old.op, ActionResult::Failed, Some(Reason::Superseded));
         }
         if self.job.is_some() && !self.driving {
             let old = self.job.take().expect("one waits");
-            self.end(now, &old.op, ActionResult::Failed, Some(Reason::Superseded));
+            self.end(&old.op, ActionResult::Failed, Some(Reason::Superseded));
         }
         if self.driving {
             self.next = Some(job);
@@ -303,14 +307,14 @@ impl Board {
         lateness > job.ttl
     }
 
-    fn withdraw(&mut self, now: u64, op: &OpId) {
+    fn withdraw(&mut self, op: &OpId) {
         let waits = self.job.as_ref().is_some_and(|job| job.op == *op) && !self.driving;
         if waits {
             self.job = None;
-            self.end(now, op, ActionResult::Failed, Some(Reason::Withdrawn));
+            self.end(op, ActionResult::Failed, Some(Reason::Withdrawn));
         } else if self.next.as_ref().is_some_and(|job| job.op == *op) {
             self.next = None;
-            self.end(now, op, ActionResult::Failed, Some(Reason::Withdrawn));
+            self.end(op, ActionResult::Failed, Some(Reason::Withdrawn));
         }
     }
 
@@ -322,7 +326,7 @@ impl Board {
             Timer::Revert => {
                 if self.relay {
                     self.relay = false;
-                    self.state(now, None, Cause::Unknown);
+                    self.state(None, Cause::Unknown);
                 }
             }
         }
@@ -332,12 +336,12 @@ impl Board {
         let Some(job) = self.job.clone().filter(|job| job.op == *op && !self.driving) else { return };
         if self.late(now, &job) {
             self.job = None;
-            return self.end(now, op, ActionResult::Rejected, Some(Reason::Expired));
+            return self.end(op, ActionResult::Rejected, Some(Reason::Expired));
         }
         self.driving = true;
         self.drives.push(Drive { op: op.clone(), at: now, skew: self.skew.unwrap_or_default() });
         if !self.has(Fault::NoExecuting) {
-            self.report(now, op, ActionResult::Executing, None);
+            self.report(op, ActionResult::Executing, None);
         }
         let slow = if self.has(Fault::Slow) { 4_000 } else { 0 };
         self.timers.push((now + self.drive_ms + slow, Timer::Finish(op.clone())));
@@ -351,14 +355,14 @@ impl Board {
         }
         if self.relay == job.to || self.has(Fault::Lying) {
             self.seen = Some(op.clone());
-            self.end_as(now, op, ActionResult::Completed, None, job.to);
+            self.end_as(op, ActionResult::Completed, None, job.to);
             for (fault, after) in [(Fault::RevertsSoon, 100), (Fault::RevertsLate, 3_000)] {
                 if self.has(fault) {
                     self.timers.push((now + after, Timer::Revert));
                 }
             }
         } else {
-            self.end(now, op, ActionResult::Failed, Some(Reason::Stuck));
+            self.end(op, ActionResult::Failed, Some(Reason::Stuck));
         }
         if let Some(next) = self.next.take() {
             self.take(now, next);
@@ -366,47 +370,47 @@ impl Board {
     }
 
     /// Somebody touches the switch at the wall.
-    pub(crate) fn touch(&mut self, now: u64, told: bool) {
+    pub(crate) fn touch(&mut self, told: bool) {
         self.relay = !self.relay;
         if told {
-            self.state(now, None, Cause::Local);
+            self.state(None, Cause::Local);
         }
     }
 
-    pub(crate) fn heartbeat(&mut self, now: u64) {
+    pub(crate) fn heartbeat(&mut self) {
         if !self.has(Fault::Frozen) {
-            self.say(now, Vec::new(), Body::Heartbeat, false);
+            self.say(Vec::new(), Body::Heartbeat, false);
         }
     }
 
-    pub(crate) fn state(&mut self, now: u64, question: Option<OpId>, cause: Cause) {
+    pub(crate) fn state(&mut self, question: Option<OpId>, cause: Cause) {
         if self.has(Fault::Frozen) {
             return;
         }
         let (status, seen) = (vec![self.status(self.relay)], self.seen_now());
-        self.say(now, status, Body::State { op: question, cause, seen }, true);
+        self.say(status, Body::State { op: question, cause, seen }, true);
     }
 
-    fn end(&mut self, now: u64, op: &OpId, result: ActionResult, reason: Option<Reason>) {
-        self.end_as(now, op, result, reason, self.relay);
+    fn end(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>) {
+        self.end_as(op, result, reason, self.relay);
     }
 
     /// Ends an operation with a value that a lying board only claims.
-    fn end_as(&mut self, now: u64, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
+    fn end_as(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
         self.results.insert(op.clone(), result);
         if let Some((_, kept)) = self.ring.iter_mut().find(|(known, _)| known == op) {
             *kept = Some((result, reason));
         }
         if result == ActionResult::Rejected || !self.has(Fault::NoCompletion) {
-            self.report_as(now, op, result, reason, claimed);
+            self.report_as(op, result, reason, claimed);
         }
     }
 
-    fn report(&mut self, now: u64, op: &OpId, result: ActionResult, reason: Option<Reason>) {
-        self.report_as(now, op, result, reason, self.relay);
+    fn report(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>) {
+        self.report_as(op, result, reason, self.relay);
     }
 
-    fn report_as(&mut self, now: u64, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
+    fn report_as(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
         let ended = matches!(result, ActionResult::Completed | ActionResult::Failed | ActionResult::Rejected);
         let mut status = Vec::new();
         if ended && !self.has(Fault::NoStatus) {
@@ -418,21 +422,21 @@ impl Board {
             status.push(read);
         }
         let carried = !status.is_empty();
-        self.say(now, status, Body::Action { op: op.clone(), result, reason, eta: None }, carried);
+        self.say(status, Body::Action { op: op.clone(), result, reason, eta: None }, carried);
     }
 
-    fn say(&mut self, now: u64, status: Vec<Status>, body: Body, carried: bool) {
+    fn say(&mut self, status: Vec<Status>, body: Body, carried: bool) {
         self.seq += 1;
-        let seq = self.note(now, carried && !self.has(Fault::WrongType));
+        let seq = self.note(carried && !self.has(Fault::WrongType));
         if let Body::Action { op, result: ActionResult::Completed, .. } = &body {
             let newest = self.reports.get_mut(&(self.boot, seq)).expect("just noted");
-            newest.finished = Some(op.clone());
+            newest.about = Some(op.clone());
         }
         self.out.push(Event::Report(Report { boot: boot_token(self.boot), seq, retained: false, status, body }));
     }
 
-    fn note(&mut self, at: u64, carried: bool) -> u32 {
-        let truth = Truth { at, relay: self.relay, finished: self.seen.clone(), carried };
+    fn note(&mut self, carried: bool) -> u32 {
+        let truth = Truth { relay: self.relay, finished: self.seen.clone(), about: None, carried };
         self.reports.insert((self.boot, self.seq), truth);
         self.seq
     }

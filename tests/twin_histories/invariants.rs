@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use truetwin::twin::{
-    input::{ActionResult, Effect, Ignored, Input},
-    words::{OpId, Outcome, Reason, Reply, Settled, Stage},
+use truetwin::{
+    property::{Evidence, Value},
+    twin::{
+        input::{ActionResult, Effect, Ignored, Input},
+        words::{OpId, Outcome, Reason, Reply, Settled, Stage},
+    },
 };
 
 use crate::world::{Moment, World};
@@ -31,17 +34,17 @@ fn no_phantom_success(world: &World, moment: &Moment) {
     for op in converged.chain(late) {
         let caller = &world.callers[op];
         let word = world.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
-        assert_eq!(caller.wish, Some(word.relay.into_value()), "{op}: at its last word the relay was otherwise");
-        assert_eq!(word.finished.as_ref(), Some(op), "the board had finished another operation last");
+        assert_eq!(caller.wish, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
+        assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
         assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
         assert!(caller.sent.first().is_some_and(|(at, _)| *at <= world.board.received[op]));
     }
     for (op, settled) in settled(moment) {
-        match settled.outcome {
-            Outcome::Working => assert!(world.board.drives.iter().any(|d| d.op == *op), "{op}: it has not begun"),
-            Outcome::Converged => assert!(world.newly_ended.iter().any(|s| s.op == *op)),
-            _ => assert!(!settled.late_success && settled.confirmed_by == truetwin::property::Evidence::None),
+        if settled.outcome == Outcome::Working {
+            assert!(world.board.drives.iter().any(|d| d.op == *op), "{op}: it has not begun");
         }
+        let confirmed = settled.confirmed_by != Evidence::None;
+        assert_eq!(confirmed, settled.outcome == Outcome::Converged, "{op}: confirmed only if it is done");
     }
 }
 
@@ -50,18 +53,17 @@ fn no_phantom_failure(world: &World, moment: &Moment) {
     for settled in &world.newly_ended {
         let op = &settled.op;
         let word = world.last_word.as_ref();
-        let as_wished = word.is_some_and(|w| w.relay.into_value() == settled.wish);
-        let finished = word.is_some_and(|w| w.finished.as_ref() == Some(op));
-        match settled.outcome {
-            Outcome::Rejected | Outcome::Cancelled => {
-                assert!(!world.board.drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);
-            }
-            Outcome::Failed => {
-                assert_eq!(world.board.results.get(op), Some(&ActionResult::Failed), "{op}");
-                assert!(!(as_wished && finished), "{op}: failed, and it is as wished");
-            }
-            Outcome::Contradicted => assert!(!as_wished, "{op}: contradicted, and it is as wished"),
-            _ => {}
+        let as_wished = word.is_some_and(|w| Value::Bool(w.relay) == settled.wish);
+        let finished = word.is_some_and(|w| w.finished.contains(&Some(op.clone())));
+        if [Outcome::Rejected, Outcome::Cancelled].contains(&settled.outcome) {
+            assert!(!world.board.drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);
+        }
+        if settled.outcome == Outcome::Failed {
+            assert_eq!(world.board.results.get(op), Some(&ActionResult::Failed), "{op}");
+            assert!(!(as_wished && finished), "{op}: failed, and it is as wished");
+        }
+        if settled.outcome == Outcome::Contradicted {
+            assert!(!as_wished, "{op}: contradicted, and it is as wished");
         }
     }
     for effect in &moment.effects {
@@ -74,10 +76,8 @@ fn no_phantom_failure(world: &World, moment: &Moment) {
 /// One answer for each caller, at the latest at the first input after its limit; none for one who has gone.
 fn one_answer_per_caller_by_its_deadline(world: &World, moment: &Moment) {
     for (op, caller) in &world.callers {
-        let of_this = |e: &&Effect| match e {
-            Effect::Reply { op: of, .. } | Effect::State { op: of, .. } => of == op,
-            _ => false,
-        };
+        let of_this =
+            |e: &&Effect| matches!(e, Effect::Reply { op: of, .. } | Effect::State { op: of, .. } if of == op);
         let new = moment.effects.iter().filter(of_this).count();
         let all = caller.replies.len() + caller.states + new;
         assert!(all <= 1, "{op}: {all} answers");
@@ -159,18 +159,10 @@ pub(crate) fn size(world: &World) -> usize {
 }
 
 fn settled(moment: &Moment) -> impl Iterator<Item = (&OpId, &Settled)> {
-    moment.effects.iter().filter_map(|effect| match effect {
-        Effect::Reply { op, reply: Reply::Settled(settled) } => Some((op, settled.as_ref())),
-        _ => None,
+    moment.effects.iter().filter_map(|effect| {
+        if let Effect::Reply { op, reply: Reply::Settled(settled) } = effect {
+            return Some((op, settled.as_ref()));
+        }
+        None
     })
-}
-
-trait IntoValue {
-    fn into_value(self) -> truetwin::property::Value;
-}
-
-impl IntoValue for bool {
-    fn into_value(self) -> truetwin::property::Value {
-        truetwin::property::Value::Bool(self)
-    }
 }

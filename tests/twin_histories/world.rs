@@ -135,7 +135,8 @@ pub(crate) struct Caller {
 pub(crate) struct LastWord {
     pub(crate) seq: u32,
     pub(crate) relay: bool,
-    pub(crate) finished: Option<OpId>,
+    /// The operation that the board had finished last, and the one that it spoke of.
+    pub(crate) finished: [Option<OpId>; 2],
 }
 
 /// One input and what came of it.
@@ -312,9 +313,9 @@ impl World {
                     self.apply(Input::BusUp);
                 }
             }
-            Step::Touch { told } => self.board.touch(now, *told),
-            Step::Periodic => self.board.state(now, None, Cause::Periodic),
-            Step::Heartbeat => self.board.heartbeat(now),
+            Step::Touch { told } => self.board.touch(*told),
+            Step::Periodic => self.board.state(None, Cause::Periodic),
+            Step::Heartbeat => self.board.heartbeat(),
             Step::Drop { away_ms, noticed } => self.break_connection(*away_ms, *noticed),
             Step::Reboot { away_ms } => {
                 self.board.reboot();
@@ -415,7 +416,7 @@ impl World {
                     self.board_connection = Some(self.connections);
                     (self.last_down, self.last_up) = (now, now);
                     self.apply(Input::Connected { connection: self.connections });
-                    self.board.connect(now, self.description.clone());
+                    self.board.connect(self.description.clone());
                 }
             }
         }
@@ -539,12 +540,9 @@ impl World {
         self.newly_ended.clear();
         for (op, caller) in self.callers.iter_mut().filter(|(_, caller)| !caller.ended && !caller.sent.is_empty()) {
             let settled = self.twin.check(self.start + Duration::from_millis(self.now), Some(op));
-            match settled.filter(|settled| settled.outcome != Outcome::Working) {
-                Some(settled) => {
-                    caller.ended = true;
-                    self.newly_ended.push(settled);
-                }
-                None => {}
+            if let Some(settled) = settled.filter(|settled| settled.outcome != Outcome::Working) {
+                caller.ended = true;
+                self.newly_ended.push(settled);
             }
         }
     }
@@ -552,7 +550,8 @@ impl World {
     fn heard(&mut self, boot: u32, seq: u32) {
         let Some(truth) = self.board.reports.get(&(boot, seq)).filter(|truth| truth.carried) else { return };
         if self.last_word.as_ref().is_none_or(|word| word.seq < seq) {
-            self.last_word = Some(LastWord { seq, relay: truth.relay, finished: truth.finished.clone() });
+            self.last_word =
+                Some(LastWord { seq, relay: truth.relay, finished: [truth.finished.clone(), truth.about.clone()] });
         }
     }
 
@@ -626,7 +625,8 @@ impl World {
             match self.below(3) {
                 0 => return,
                 1 => {
-                    let at = self.now + 25 + self.below(3_000);
+                    // Doubled soon: a ring of 8 operations knows a command again only while fewer than 8 followed it.
+                    let at = self.now + 25 + self.below(400);
                     self.put(at, parcel.clone());
                 }
                 _ => self.last_down += self.below(3_000),

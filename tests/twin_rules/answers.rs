@@ -92,6 +92,7 @@ fn s8_2_the_facts_of_a_success() {
 fn s8_2_what_was_read_before_the_command_is_not_spoken_of_as_present() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8_000);
+    assert_eq!(bench.check(105, "a").found.map(|f| f.trust), Some(Trust::Old));
     bench.written(110, "a");
     bench.until(8_000);
     let (_, settled) = bench.settled("a");

@@ -1,9 +1,9 @@
 //! 4: what callers hear, and when. 6.1: what is left when a wish was not met.
 
 use truetwin::{
-    property::{Property, Role, Value},
+    property::{Evidence, Property, Role, Value},
     twin::{
-        input::{ActionResult, Command, Effect, Input},
+        input::{ActionResult, Cause, Command, Effect, Input},
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
@@ -154,6 +154,16 @@ fn s4_7_what_has_not_begun_is_withdrawn_and_cancelled_once_the_device_says_so() 
     let known = bench.check(150, "a");
     assert_eq!((known.outcome, known.stage), (Outcome::Cancelled, Stage::WaitingDeviceStart));
     assert!(bench.replies("a").is_empty());
+}
+
+#[test]
+fn s4_7_what_fails_by_itself_is_not_called_cancelled() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 30_000);
+    bench.written(110, "a");
+    bench.at(120, Input::Cancel { op: op("a") });
+    bench.refuses(140, "a", ActionResult::Failed, Reason::Stuck);
+    assert_eq!(bench.check(150, "a").outcome, Outcome::Failed);
 }
 
 #[test]
@@ -321,4 +331,38 @@ fn s6_1_found_done_after_all_amends_the_record() {
     assert!(bench.has(&Effect::LateSuccess { op: op("a") }));
     assert!(bench.check(8_020, "a").late_success);
     assert_eq!(bench.check(8_020, "a").found.map(|f| f.value), Some(Value::Bool(true)));
+}
+
+#[test]
+fn s6_1_finished_late_and_otherwise_is_no_late_success() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.written(110, "a");
+    bench.until(7_000);
+    bench.tells(8_000, OFF, Cause::Periodic, Some("a"));
+    assert!(!bench.check(8_020, "a").late_success);
+}
+
+#[test]
+fn s6_1_a_late_completion_on_firmwares_word_alone_needs_its_second_check_too() {
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, ..relay() }, OFF);
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    bench.until(7_000);
+    bench.completed(8_000, "a", ON);
+    assert!(!bench.check(8_001, "a").late_success);
+    bench.tells(9_000, ON, Cause::Periodic, Some("a"));
+    assert!(bench.check(9_001, "a").late_success);
+}
+
+#[test]
+fn s6_1_an_older_report_does_not_make_firmwares_word_a_late_success() {
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, ..relay() }, OFF);
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    let older = bench.state(None, OFF, Cause::Periodic, None);
+    bench.until(7_000);
+    bench.completed(8_000, "a", ON);
+    bench.at(8_010, Input::Heard(older));
+    assert!(!bench.check(8_020, "a").late_success);
 }

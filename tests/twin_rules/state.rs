@@ -166,3 +166,20 @@ fn s2_1_a_reading_is_spoken_of_as_present_only_if_it_was_just_asked_for() {
     assert!(state.asked_now && state.readings[0].1.trust == Trust::Now);
     assert_eq!(bench.twin.state(bench.time(2_000)).readings[0].1.trust, Trust::Old);
 }
+
+#[test]
+fn s2_1_what_is_remembered_is_bounded_by_the_description_and_the_records() {
+    let mut bench = Bench::quick_relay();
+    let size = |bench: &Bench| format!("{:?}", bench.twin).len();
+    for n in 0..64_u64 {
+        bench.converge(1_000 * (n + 1), &format!("a{n:03}"), if n % 2 == 0 { ON } else { OFF });
+    }
+    let full = size(&bench);
+    for n in 64..256_u64 {
+        bench.converge(1_000 * (n + 1), &format!("a{n:03}"), if n % 2 == 0 { ON } else { OFF });
+        let seen = vec![(format!("invented{n}").into(), op("x"))];
+        let report = bench.report(Vec::new(), Body::State { op: None, cause: Cause::Periodic, seen });
+        bench.at(1_000 * (n + 1) + 400, Input::Heard(report));
+    }
+    assert!(size(&bench) < full + 1_000, "{} after {full}", size(&bench));
+}
