@@ -27,14 +27,18 @@ type History = (Setting, Vec<(u64, Step)>);
 const TWIN_BYTES_MAX: usize = 120_000;
 
 fn setting() -> impl Strategy<Value = Setting> {
-    (any::<u64>(), select(vec![0, 200]), select(vec![100, 300, 3_000, 20_000]), any::<bool>(), select(vec![0, 3_600]))
-        .prop_map(|(seed, stable_ms, expected_ms, pin, hub_age_s)| Setting {
+    let times = (select(vec![0, 200]), select(vec![100, 300, 3_000, 20_000]));
+    let start = (select(vec![0, 3_600]), select(vec![0, 0, 0, 5_000]));
+    (any::<u64>(), times, any::<bool>(), start).prop_map(
+        |(seed, (stable_ms, expected_ms), pin, (hub_age_s, absent_ms))| Setting {
             seed,
             stable_ms,
             expected_ms,
             pin,
             hub_age_s,
-        })
+            absent_ms,
+        },
+    )
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -111,7 +115,7 @@ proptest! {
         setting in setting(),
         wishes in prop::collection::vec((any::<bool>(), 0_u64..2_000), 1..6),
     ) {
-        let mut world = World::new(Setting { expected_ms: 300, ..setting });
+        let mut world = World::new(Setting { expected_ms: 300, absent_ms: 0, ..setting });
         world.run(50);
         for (on, pause) in wishes {
             let until = world.now + pause;
@@ -169,7 +173,7 @@ fn random_histories_reach_every_outcome_of_a_twin() {
 
 /// A history of a board with a read-back at the pad that must hold for 200 ms.
 fn relay(seed: u64) -> Setting {
-    Setting { seed, stable_ms: 200, expected_ms: 300, pin: true, hub_age_s: 3_600 }
+    Setting { seed, stable_ms: 200, expected_ms: 300, pin: true, hub_age_s: 3_600, absent_ms: 0 }
 }
 
 #[test]
@@ -190,15 +194,21 @@ fn a_board_that_thaws_late_moves_nothing() {
 
 #[test]
 fn a_lying_boards_word_after_a_restart_is_no_late_success() {
-    let setting = Setting { seed: 0, stable_ms: 0, expected_ms: 3_000, pin: false, hub_age_s: 0 };
+    let setting = Setting { seed: 0, stable_ms: 0, expected_ms: 3_000, pin: false, hub_age_s: 0, absent_ms: 0 };
     let steps = vec![(0, Step::Set { on: true, limit_ms: 200 }), (0, Step::Fault(Fault::Lying)), (0, Step::Restart)];
     live(&(setting, steps));
 }
 
 #[test]
 fn an_older_report_does_not_confirm_a_lying_boards_word() {
-    let setting =
-        Setting { seed: 18_199_189_822_204_403_662, stable_ms: 0, expected_ms: 300, pin: false, hub_age_s: 0 };
+    let setting = Setting {
+        seed: 18_199_189_822_204_403_662,
+        stable_ms: 0,
+        expected_ms: 300,
+        pin: false,
+        hub_age_s: 0,
+        absent_ms: 0,
+    };
     let steps = vec![
         (0, Step::Drop { away_ms: 0, noticed: true }),
         (0, Step::Set { on: false, limit_ms: 200 }),
@@ -209,6 +219,33 @@ fn an_older_report_does_not_confirm_a_lying_boards_word() {
         (0, Step::Fault(Fault::Lying)),
         (0, Step::Touch { told: true }),
         (0, Step::Set { on: false, limit_ms: 40 }),
+    ];
+    live(&(setting, steps));
+}
+
+#[test]
+fn a_value_in_a_report_about_another_operation_is_no_late_success_of_an_earlier_one() {
+    let setting = Setting {
+        seed: 8_458_165_482_928_126_552,
+        stable_ms: 0,
+        expected_ms: 3_000,
+        pin: true,
+        hub_age_s: 0,
+        absent_ms: 0,
+    };
+    let steps = vec![
+        (0, Step::Set { on: true, limit_ms: 200 }),
+        (0, Step::Fault(Fault::WrongType)),
+        (0, Step::Set { on: false, limit_ms: 4_000 }),
+        (1_100, Step::Noise { permille: 50 }),
+        (100, Step::Fault(Fault::NoCompletion)),
+        (1_100, Step::Leftover { retained: false }),
+        (2_600, Step::Query { limit_ms: 40 }),
+        (1_100, Step::Touch { told: false }),
+        (0, Step::Repair),
+        (0, Step::Fault(Fault::Frozen)),
+        (0, Step::Set { on: false, limit_ms: 200 }),
+        (250, Step::Fault(Fault::Frozen)),
     ];
     live(&(setting, steps));
 }

@@ -50,8 +50,10 @@ impl Twin {
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
-                // What it says of the end is the first check; only a pin read in it is the second as well.
-                self.note_late(now, report.seq, Evidence::Pin);
+                if *result == ActionResult::Completed {
+                    // Its word is the first check; only a pin read in the report is the second as well.
+                    self.note_late(now, report.seq, &[op], Evidence::Pin);
+                }
             }
             Body::State { op, cause, seen } => {
                 for (property, finished) in seen {
@@ -62,7 +64,8 @@ impl Twin {
                     self.answered(now, question, &merged);
                 }
                 self.watch_read_backs(now, &merged);
-                self.note_late(now, report.seq, Evidence::Firmware);
+                let finished: Vec<&OpId> = seen.iter().map(|(_, op)| op).collect();
+                self.note_late(now, report.seq, &finished, Evidence::Firmware);
             }
         }
     }

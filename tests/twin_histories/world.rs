@@ -88,6 +88,8 @@ pub(crate) struct Setting {
     pub(crate) expected_ms: u32,
     pub(crate) pin: bool,
     pub(crate) hub_age_s: u64,
+    /// When the board comes for the first time.
+    pub(crate) absent_ms: u64,
 }
 
 /// What is on its way.
@@ -231,7 +233,7 @@ impl World {
             outcomes: BTreeSet::new(),
             ticks: 0,
         };
-        world.put(0, Parcel::Reconnect);
+        world.put(setting.absent_ms, Parcel::Reconnect);
         world
     }
 

@@ -366,3 +366,20 @@ fn s6_1_an_older_report_does_not_make_firmwares_word_a_late_success() {
     bench.at(8_010, Input::Heard(older));
     assert!(!bench.check(8_020, "a").late_success);
 }
+
+#[test]
+fn s6_1_a_value_in_a_report_about_another_operation_is_no_late_success() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    // Finished, but the value cannot be read.
+    bench.answers(900, Value::Integer(1), Some("a"));
+    bench.until(7_000);
+    // Somebody has switched it off and on again since; all that is heard is a refusal that carries the state.
+    bench.set(7_000, "b", OFF, 9_000);
+    bench.written(7_010, "b");
+    let status = vec![bench.status(ON)];
+    let report = bench.action("b", ActionResult::Rejected, status, Some(Reason::Busy));
+    bench.at(7_020, Input::Heard(report));
+    assert!(!bench.check(7_030, "a").late_success);
+}
