@@ -90,7 +90,10 @@ impl Twin {
             ActionResult::Working => {
                 self.advance(now, op, Stage::WaitingDeviceReport);
                 if let (Some(eta), Some(operation)) = (eta, self.operations.get_mut(op)) {
-                    operation.extend(now, eta, &self.settings);
+                    // Overtaken by its completion, it says nothing of the read-back.
+                    if operation.stage == Stage::WaitingDeviceReport {
+                        operation.extend(now, eta, &self.settings);
+                    }
                 }
             }
             ActionResult::Completed => self.completed(now, seq, op, merged),

@@ -1,9 +1,11 @@
 //! 4: what callers hear, and when. 6.1: what is left when a wish was not met.
 
+use std::time::Duration;
+
 use truetwin::{
     property::{Evidence, Property, Role, Value},
     twin::{
-        input::{ActionResult, Cause, Command, Effect, Input},
+        input::{ActionResult, Body, Cause, Command, Effect, Input},
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
@@ -47,8 +49,8 @@ fn s4_2_a_caller_hears_working_while_the_device_is_at_work() {
     bench.set(100, "a", ON, 8_000);
     bench.begin(110, "a");
     let mut report = bench.action("a", ActionResult::Working, Vec::new(), None);
-    if let truetwin::twin::input::Body::Action { eta, .. } = &mut report.body {
-        *eta = Some(std::time::Duration::from_secs(20));
+    if let Body::Action { eta, .. } = &mut report.body {
+        *eta = Some(Duration::from_secs(20));
     }
     bench.at(5_000, Input::Heard(report));
     bench.until(8_000);
@@ -283,7 +285,7 @@ fn s4_9_what_must_not_be_left_half_way_has_to_fit_before_the_callers_limit() {
         bench.set(100, "a", ON, 8_100);
         assert_eq!(!bench.sets().is_empty(), begins);
         if !begins {
-            let needed = std::time::Duration::from_millis(10_350);
+            let needed = Duration::from_millis(10_350);
             assert_eq!(bench.refusal("a"), (100, Refusal::DeadlineTooShort { needed }));
         }
     }
@@ -296,8 +298,8 @@ fn s4_9_a_device_that_says_it_needs_longer_gets_it_up_to_the_longest_driving() {
     bench.begin(110, "a");
     for second in 1..400_u64 {
         let mut report = bench.action("a", ActionResult::Working, Vec::new(), None);
-        if let truetwin::twin::input::Body::Action { eta, .. } = &mut report.body {
-            *eta = Some(std::time::Duration::from_secs(2));
+        if let Body::Action { eta, .. } = &mut report.body {
+            *eta = Some(Duration::from_secs(2));
         }
         bench.at(second * 1_000, Input::Heard(report));
     }
