@@ -4,11 +4,14 @@
 
 use std::{sync::Arc, time::Instant};
 
-use crate::twin::{
-    Twin,
-    input::{Command, Effect, Hello, Ignored, Memory},
-    settings::Settings,
-    words::{OpId, Presence},
+use crate::{
+    property::Evidence,
+    twin::{
+        Twin,
+        input::{Command, Effect, Hello, Ignored, Memory},
+        settings::Settings,
+        words::{OpId, Presence},
+    },
 };
 
 /// The way to the device.
@@ -74,7 +77,7 @@ impl Twin {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
             self.after_hello(now, same_run);
-            self.note_late(now);
+            self.note_late(now, &merged, Evidence::Firmware);
         } else {
             self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
         }

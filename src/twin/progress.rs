@@ -50,6 +50,8 @@ impl Twin {
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
+                // What it says of the end is the first check; only a pin read in it is the second as well.
+                self.note_late(now, &merged, Evidence::Pin);
             }
             Body::State { op, cause, seen } => {
                 for (property, finished) in seen {
@@ -60,9 +62,9 @@ impl Twin {
                     self.answered(now, question, &merged);
                 }
                 self.watch_read_backs(now, &merged);
+                self.note_late(now, &merged, Evidence::Firmware);
             }
         }
-        self.note_late(now);
     }
 
     /// A report about an operation whose command went out.

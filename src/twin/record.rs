@@ -9,7 +9,7 @@ use crate::{
         admission::required,
         input::{ActionResult, Cause, Command, Effect},
         operation::Operation,
-        reported::Change,
+        reported::{Change, Merged},
         words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
     },
 };
@@ -183,14 +183,16 @@ impl Twin {
         }
     }
 
-    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and it is so.
-    pub(super) fn note_late(&mut self, now: Instant) {
+    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and a report
+    /// that carries the value, with at least this evidence, says that it is so.
+    pub(super) fn note_late(&mut self, now: Instant, merged: &Merged, least: Evidence) {
         let Some(description) = self.description.clone() else { return };
         let mut late = Vec::new();
         for record in &mut self.records {
             let settled = &mut record.settled;
             if !unconfirmed(settled.outcome)
                 || settled.late_success
+                || !merged.carried.contains(&settled.property)
                 || now.saturating_duration_since(record.ended_at) > self.settings.watch
             {
                 continue;
@@ -204,7 +206,7 @@ impl Twin {
             };
             // Newer than its end: what was known before was judged then.
             let met = property.same(&known.value, &settled.wish)
-                && known.evidence >= record.required
+                && known.evidence >= record.required.max(least)
                 && known.received_at >= record.ended_at
                 && known.seq >= finished;
             if met {
