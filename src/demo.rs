@@ -56,18 +56,18 @@ struct Case {
     outcome: &'static str,
     stage: &'static str,
     reason: Option<&'static str>,
-    confirmed_by: &'static str,
+    confirmed_by: Option<&'static str>,
     moves: u64,
 }
 
 #[rustfmt::skip]
 const CASES: [Case; 6] = [
-    Case { device: "healthy", en: "healthy socket", zh: "好插座",   fault: Fault::None,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: "pin",  moves: 1 },
-    Case { device: "slow",    en: "slow socket",    zh: "慢插座",   fault: Fault::Slow,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: "pin",  moves: 1 },
-    Case { device: "stuck",   en: "stuck socket",   zh: "卡住的插座", fault: Fault::Stuck,   result: "failed",      outcome: "failed",       stage: "waiting_device_report", reason: Some("stuck"),             confirmed_by: "none", moves: 0 },
-    Case { device: "lying",   en: "lying socket",   zh: "说谎的插座", fault: Fault::Lying,   result: "failed",      outcome: "contradicted", stage: "waiting_read_back",     reason: Some("read_back_differs"), confirmed_by: "none", moves: 0 },
-    Case { device: "frozen",  en: "frozen socket",  zh: "死机的插座", fault: Fault::Frozen,  result: "unconfirmed", outcome: "timed_out",    stage: "waiting_device_ack",    reason: Some("timeout_after_"),    confirmed_by: "none", moves: 0 },
-    Case { device: "offline", en: "absent socket",  zh: "断线的插座", fault: Fault::Offline, result: "failed",      outcome: "offline",      stage: "admission",             reason: None,                      confirmed_by: "none", moves: 0 },
+    Case { device: "healthy", en: "healthy socket", zh: "好插座",   fault: Fault::None,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: Some("pin"),  moves: 1 },
+    Case { device: "slow",    en: "slow socket",    zh: "慢插座",   fault: Fault::Slow,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: Some("pin"),  moves: 1 },
+    Case { device: "stuck",   en: "stuck socket",   zh: "卡住的插座", fault: Fault::Stuck,   result: "failed",      outcome: "failed",       stage: "waiting_device_report", reason: Some("stuck"),             confirmed_by: Some("none"), moves: 0 },
+    Case { device: "lying",   en: "lying socket",   zh: "说谎的插座", fault: Fault::Lying,   result: "failed",      outcome: "contradicted", stage: "waiting_read_back",     reason: Some("read_back_differs"), confirmed_by: Some("none"), moves: 0 },
+    Case { device: "frozen",  en: "frozen socket",  zh: "死机的插座", fault: Fault::Frozen,  result: "unconfirmed", outcome: "timed_out",    stage: "waiting_device_ack",    reason: Some("timeout_after_"),    confirmed_by: Some("none"), moves: 0 },
+    Case { device: "offline", en: "absent socket",  zh: "断线的插座", fault: Fault::Offline, result: "failed",      outcome: "offline",      stage: "admission",             reason: None,                      confirmed_by: None, moves: 0 },
 ];
 
 /// A hub with its sockets, on a fresh data folder that goes with it.
@@ -262,7 +262,9 @@ fn row(case: &Case, answer: &Json, moves: u64, took: Duration, differs: &[String
 
 fn table(rows: &[Row], lang: Lang) -> String {
     let heads: Row = match lang {
-        Lang::En => ["device (fault)", "naive hub", "truetwin", "stage", "reason", "confirmed by, time", "relay", "said"],
+        Lang::En => {
+            ["device (fault)", "naive hub", "truetwin", "stage", "reason", "confirmed by, time", "relay", "said"]
+        }
         Lang::Zh => ["设备（故障）", "天真的中枢", "truetwin", "阶段", "原因", "证据，用时", "继电器", "说的话"],
     }
     .map(str::to_owned);
@@ -285,7 +287,9 @@ fn table(rows: &[Row], lang: Lang) -> String {
 fn verdict(agreed: bool, lang: Lang) -> &'static str {
     match (agreed, lang) {
         (true, Lang::En) => "Every answer agrees with the fault table and with what the relay really did.",
-        (false, Lang::En) => "An answer does not agree with the fault table or the relay (marked with ≠). That is a bug.",
+        (false, Lang::En) => {
+            "An answer does not agree with the fault table or the relay (marked with ≠). That is a bug."
+        }
         (true, Lang::Zh) => "每一句回答都与故障表和继电器的真实动作一致。",
         (false, Lang::Zh) => "有回答与故障表或继电器的真实动作不一致（标有 ≠）。这是一个错误。",
     }
@@ -293,7 +297,9 @@ fn verdict(agreed: bool, lang: Lang) -> &'static str {
 
 fn next_steps(mqtt: SocketAddr, http: SocketAddr, folder: &Path, lang: Lang) -> String {
     let data = folder.display();
-    let call = |device: &str| format!("  truetwin call switch_device '{{\"device\":\"{device}\",\"to\":\"off\"}}' --data {data}");
+    let call = |device: &str| {
+        format!("  truetwin call switch_device '{{\"device\":\"{device}\",\"to\":\"off\"}}' --data {data}")
+    };
     match lang {
         Lang::En => format!(
             "\nThe hub stays up until Ctrl-C. To try next, in another terminal:\n{}\n  truetwin device list --data {data}\n  \

@@ -1,5 +1,6 @@
 #![doc = include_str!("answers.md")]
 
+mod confirmed;
 mod operation;
 mod other;
 mod refusal;

@@ -9,15 +9,15 @@ pub fn of_outcome(outcome: Outcome) -> (ResultWord, Next) {
         Outcome::Converged | Outcome::Already | Outcome::Clamped => (ResultWord::Confirmed, Next::None),
         Outcome::Working => (ResultWord::Working, Next::Wait),
         Outcome::Partial => (ResultWord::Partly, Next::None),
-        Outcome::TimedOut | Outcome::SentUnverified | Outcome::Interrupted | Outcome::DeviceCrashed => {
-            (ResultWord::Unconfirmed, Next::AskUserToLook)
+        // A device that was removed in the middle may have done it all the same: not knowing is not failing.
+        Outcome::TimedOut
+        | Outcome::SentUnverified
+        | Outcome::Interrupted
+        | Outcome::Removed
+        | Outcome::DeviceCrashed => (ResultWord::Unconfirmed, Next::AskUserToLook),
+        Outcome::Superseded | Outcome::Rejected | Outcome::Failed | Outcome::Contradicted | Outcome::Cancelled => {
+            (ResultWord::Failed, Next::None)
         }
-        Outcome::Superseded
-        | Outcome::Rejected
-        | Outcome::Failed
-        | Outcome::Contradicted
-        | Outcome::Cancelled
-        | Outcome::Removed => (ResultWord::Failed, Next::None),
     }
 }
 

@@ -12,9 +12,7 @@ use bytes::Bytes;
 pub use truetwin_wire::hub::DecodeError as Mistake;
 use truetwin_wire::{
     Scalar, hub,
-    words::{
-        CauseWord, ClassWord, ErrorWord, EvidenceWord, KindWord, ReasonWord, ReportResult, RoleWord,
-    },
+    words::{CauseWord, ClassWord, ErrorWord, EvidenceWord, KindWord, ReasonWord, ReportResult, RoleWord},
 };
 
 use crate::{
@@ -147,7 +145,9 @@ pub fn encode(identity: &Identity, session: &str, now: Instant, command: &Comman
 pub fn malformed(of_seq: u32, property: &PropertyName, error: Option<&ValueError>) -> Mistake {
     let path = format!("status.{property}");
     match error {
-        None => Mistake::new(Some(of_seq), ErrorWord::UnknownProperty, Some(&path), Some("a property of the description")),
+        None => {
+            Mistake::new(Some(of_seq), ErrorWord::UnknownProperty, Some(&path), Some("a property of the description"))
+        }
         Some(error) => {
             let word = match error {
                 ValueError::WrongKind { .. } => ErrorWord::WrongType,

@@ -1,5 +1,7 @@
 //! The fleet with real actors, the real broker, and a device that is a few lines of a real MQTT client.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -126,7 +128,10 @@ async fn what_cannot_be_read_is_answered_with_a_sentence_and_counted() {
     let mut lamp = hub.board("lamp", Manner::Silent).await;
     lamp.send(&json!({"event": "device_state", "session": lamp.session, "boot": "b1", "seq": 7, "up_ms": 1, "status": {"relay": "on"}})).await;
     let told = lamp.next("error").await;
-    assert_eq!((&told["of_seq"], &told["reason"], &told["path"]), (&json!(7), &json!("wrong_type"), &json!("status.relay")));
+    assert_eq!(
+        (&told["of_seq"], &told["reason"], &told["path"]),
+        (&json!(7), &json!("wrong_type"), &json!("status.relay"))
+    );
     lamp.raw(b"{\"event\":").await;
     let told = lamp.next("error").await;
     assert_eq!(told["reason"], json!("not_json"));

@@ -5,10 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{
-    body::{Body, Bytes, HttpBody},
-    http::HeaderMap,
-};
+use axum::body::{Body, Bytes, HttpBody};
 use tokio::sync::watch;
 
 /// One request whose answer is not written out yet; dropping it counts it down.

@@ -8,6 +8,7 @@
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
 //! | `http`, `stdio` | transports |
+//! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
 //!
 //! It knows the fleet, names and sentences; it must not know topics, sessions of devices or how a wish is made true.

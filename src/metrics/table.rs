@@ -27,10 +27,8 @@ const REFUSAL: Words = Words { label: "refusal", all: || RefusalWord::ALL.iter()
 const PRESENCE: Words = Words { label: "presence", all: || Presence::ALL.iter().map(|word| word.as_str()).collect() };
 
 /// The commands of the wire protocol.
-const COMMAND: Words = Words {
-    label: "command",
-    all: || CommandWord::ALL.iter().map(|word| word.as_str()).chain(["unknown"]).collect(),
-};
+const COMMAND: Words =
+    Words { label: "command", all: || CommandWord::ALL.iter().map(|word| word.as_str()).chain(["unknown"]).collect() };
 
 /// The events of the wire protocol; `status` is a publish on the status topic, `will` a last will.
 const EVENT: Words = Words {
@@ -39,14 +37,11 @@ const EVENT: Words = Words {
 };
 
 /// Why bytes of a device could not be taken in: the words that the device is told.
-const UNREADABLE: Words = Words {
-    label: "reason",
-    all: || ErrorWord::ALL.iter().map(|word| word.as_str()).chain(["other"]).collect(),
-};
+const UNREADABLE: Words =
+    Words { label: "reason", all: || ErrorWord::ALL.iter().map(|word| word.as_str()).chain(["other"]).collect() };
 
 /// Why a readable report counts for nothing.
-const IGNORED: Words =
-    Words { label: "reason", all: || Ignored::ALL.iter().map(|word| word.as_str()).collect() };
+const IGNORED: Words = Words { label: "reason", all: || Ignored::ALL.iter().map(|word| word.as_str()).collect() };
 
 /// The tools of the catalogue (answers.md 2).
 const TOOL: Words = Words {

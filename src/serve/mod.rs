@@ -123,7 +123,8 @@ impl Hub {
             fleet.add(config.name(&device)).await?;
         }
         let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
-        let ingress = Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let ingress =
+            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
@@ -188,10 +189,8 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let settings = mcp::Settings {
-            lang: self.config.language(),
-            answer_by_ms: self.config.timing.answer_by_ms.into(),
-        };
+        let settings =
+            mcp::Settings { lang: self.config.language(), answer_by_ms: self.config.timing.answer_by_ms.into() };
         let observer = Arc::new(observer::Counted(self.metrics.clone()));
         mcp::Server::new(self.fleet.clone(), settings, transport, observer)
     }

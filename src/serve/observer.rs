@@ -16,8 +16,7 @@ impl mcp::Observer for Counted {
         self.0.tool_panicked();
     }
 
-    fn session(&self, transport: &'static str, protocol: &str, client: &str) {
-        tracing::info!(transport, protocol, client, "mcp session");
+    fn session(&self, _: &'static str, _: &str, _: &str) {
         self.0.mcp_session_opened();
     }
 }

@@ -37,7 +37,9 @@ impl Owner {
         let on_disk = move || control::on_credentials(&credentials, &mqtt.to_string(), &asked);
         let done = tokio::task::spawn_blocking(on_disk).await.ok().flatten();
         let Some(mut response) = done else {
-            return Response::Error { message: "the hub failed over this request; nothing is known to have changed".into() };
+            return Response::Error {
+                message: "the hub failed over this request; nothing is known to have changed".into(),
+            };
         };
         if let Response::Devices { devices } = &mut response {
             let cards = parts.fleet.cards();
@@ -71,20 +73,25 @@ impl Owner {
         let id = match names::find(device, cards.iter().map(|card| &card.name), lang) {
             Found::One(id) => id,
             Found::Several(candidates) => {
-                return answered(&answer::refusal(&Refusal::AmbiguousName { asked: device.into(), candidates }, None, lang));
+                return answered(&answer::refusal(
+                    &Refusal::AmbiguousName { asked: device.into(), candidates },
+                    None,
+                    lang,
+                ));
             }
             Found::None(near) => {
                 return answered(&answer::refusal(&Refusal::UnknownDevice { asked: device.into(), near }, None, lang));
             }
         };
         let Some(value) = scalar(value) else {
-            return Response::Error { message: format!("{value} is no value; allowed: true, false, a number or a text") };
+            return Response::Error {
+                message: format!("{value} is no value; allowed: true, false, a number or a text"),
+            };
         };
         let house = House::new(&cards, lang);
-        let naming = house.by_id(&id).map_or_else(
-            || Naming::new(id.as_str(), id.as_str(), None, lang),
-            |entry| entry.naming(Some(property)),
-        );
+        let naming = house
+            .by_id(&id)
+            .map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, lang), |entry| entry.naming(Some(property)));
         let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
         let reply = parts.fleet.set(&id, property.into(), value, answer_by, &Caller("cli".into())).await;
         answered(&match reply {

@@ -36,7 +36,7 @@ pub(super) fn door(config: &Config) -> broker::Settings {
         connections_max: mqtt.connections_max,
         handshake_ms: mqtt.handshake_ms.into(),
         packet_bytes_max: mqtt.packet_bytes_max,
-        inflight_max: u16::try_from(mqtt.inflight_max).unwrap_or(u16::MAX),
+        inflight_max: mqtt.inflight_max,
         credit_bytes: mqtt.credit_bytes,
         ..broker::Settings::default()
     }
