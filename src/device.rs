@@ -1,1 +1,417 @@
-//! (device)
+//! The actor of one device: it holds the reply ports and one timer, and carries out what its twin decides.
+//!
+//! `handle` never waits and decides nothing: one input into the twin, drain the effects, arm the timer. What must outlive
+//! a crash of the actor lies in [`Shared`], which the fleet keeps.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use tokio::task::AbortHandle;
+
+use crate::{
+    broker::{Broker, Receipt, SendError},
+    dialect::native,
+    metrics::{InFlight, Metrics},
+    property::{Description, DeviceId, PropertyName, Value},
+    twin::{
+        Twin,
+        input::{Command, Effect, Input, Memory, Report},
+        settings::Settings,
+        words::{OpId, Presence, Refusal, Reply, Settled, StateReport},
+    },
+};
+
+/// What every device actor of one hub works with.
+pub struct Context {
+    /// The way to the devices.
+    pub broker: Broker,
+    /// Where things are counted.
+    pub metrics: Metrics,
+    /// Who this hub is: part of each welcome.
+    pub identity: native::Identity,
+    /// Times and bounds.
+    pub settings: Settings,
+    /// Numbers the commands whose writing the hub wants to hear of.
+    tickets: AtomicU64,
+}
+
+impl Context {
+    /// Puts together what the actors need.
+    pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
+        Self { broker, metrics, identity, settings, tickets: AtomicU64::new(1) }
+    }
+}
+
+/// What is known of a device outside its actor: what lists show, and what a successor needs after a crash.
+#[derive(Debug, Default)]
+pub struct Shared {
+    inner: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    presence: Option<Presence>,
+    description: Option<Arc<Description>>,
+    last_heard: Option<Instant>,
+    memory: Memory,
+    /// The wish that is being taken in: should the actor crash over it, its end is unknown all the same.
+    admitting: Option<(OpId, PropertyName, Value)>,
+}
+
+impl Shared {
+    /// Presence, description and when anything was last heard.
+    pub fn view(&self) -> (Presence, Option<Arc<Description>>, Option<Instant>) {
+        let known = self.lock();
+        (known.presence.unwrap_or(Presence::Offline), known.description.clone(), known.last_heard)
+    }
+
+    /// What a crashed actor left of one operation: that it was in flight, and where. `None` if it never took it in.
+    pub fn left_of(&self, op: &OpId) -> Option<Settled> {
+        self.lock().memory.in_flight.iter().find(|settled| settled.op == *op).cloned()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        // Every write is one assignment: a panic beside the lock leaves nothing half-done.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out what the last actor left, for its successor; the wish that it crashed over included.
+    fn take_memory(&self, device: &DeviceId) -> Option<Memory> {
+        let mut known = self.lock();
+        let mut memory = known.memory.clone();
+        if let Some((op, property, value)) = known.admitting.take()
+            && memory.in_flight.iter().all(|settled| settled.op != op)
+        {
+            memory.in_flight.push(Settled::unknown(op, device.clone(), property, value));
+        }
+        (memory != Memory::default()).then_some(memory)
+    }
+}
+
+/// A message to a device's actor: an input of its twin, with the port to answer where somebody waits.
+pub enum DeviceMsg {
+    /// Make a wish true.
+    Set {
+        /// The new operation.
+        op: OpId,
+        /// The property.
+        property: PropertyName,
+        /// The value.
+        value: Value,
+        /// When the caller must have its answer.
+        answer_by: Instant,
+        /// Who waits.
+        port: RpcReplyPort<Reply>,
+    },
+    /// Ask the device what its state is.
+    Query {
+        /// The question.
+        op: OpId,
+        /// When the caller must have its answer.
+        answer_by: Instant,
+        /// Who waits.
+        port: RpcReplyPort<Result<StateReport, Refusal>>,
+    },
+    /// Tell what is known of the state, without asking the device.
+    State(RpcReplyPort<StateReport>),
+    /// Tell what became of an operation, or of the latest.
+    Check {
+        /// Which.
+        op: Option<OpId>,
+        /// Who waits.
+        port: RpcReplyPort<Option<Settled>>,
+    },
+    /// The caller of an operation stopped waiting.
+    Cancel(OpId),
+    /// The device's connection opened.
+    Connected(u64),
+    /// A connection of the device ended.
+    Disconnected(u64),
+    /// The device greeted.
+    Greeted(crate::twin::input::Hello, Receipt),
+    /// The device reported.
+    Heard(Report, Receipt),
+    /// The device sent something that could not be read.
+    Unreadable,
+    /// The bytes of a command were written to the device's socket.
+    Written(u64),
+    /// A command never reached the device's socket.
+    Lost(u64),
+    /// The bus died.
+    BusDown,
+    /// The bus is back.
+    BusUp,
+    /// The timer.
+    Tick,
+    /// Answer everybody, then stop.
+    ShutDown(RpcReplyPort<()>),
+    /// The owner removed the device: answer everybody, then stop.
+    Removed(RpcReplyPort<()>),
+    /// Panics, as a fault in this actor would.
+    #[cfg(test)]
+    Crash,
+}
+
+/// The actor.
+pub struct Device {
+    id: DeviceId,
+    context: Arc<Context>,
+    shared: Arc<Shared>,
+    /// The fleet's revision: grows when the description changes.
+    revision: Arc<AtomicU64>,
+}
+
+/// What the actor keeps between messages.
+pub struct State {
+    twin: Twin,
+    replies: BTreeMap<OpId, RpcReplyPort<Reply>>,
+    questions: BTreeMap<OpId, RpcReplyPort<Result<StateReport, Refusal>>>,
+    /// Which operation a ticket of the broker belongs to.
+    tickets: BTreeMap<u64, OpId>,
+    session: Option<Arc<str>>,
+    /// One for each operation of the twin, so that the gauge is right also if this actor crashes.
+    in_flight: Vec<InFlight>,
+    timer: Option<(Instant, AbortHandle)>,
+}
+
+impl Device {
+    /// An actor for one device; what `shared` holds of a crashed one is taken over.
+    pub fn new(id: DeviceId, context: Arc<Context>, shared: Arc<Shared>, revision: Arc<AtomicU64>) -> Self {
+        Self { id, context, shared, revision }
+    }
+
+    /// Feeds one input, and whatever its effects bring about at once.
+    fn feed(&self, state: &mut State, now: Instant, input: Input) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            state.twin.apply(now, input);
+            while let Some(effect) = state.twin.poll() {
+                if let Some(follow_up) = self.carry_out(state, now, effect) {
+                    inputs.push(follow_up);
+                }
+            }
+        }
+    }
+
+    /// Carries out one effect. A command that could not be sent is an input again.
+    fn carry_out(&self, state: &mut State, now: Instant, effect: Effect) -> Option<Input> {
+        let metrics = &self.context.metrics;
+        match effect {
+            Effect::Send(command) => return self.send(state, now, command),
+            Effect::Reply { op, reply } => {
+                if let Reply::Refused(refusal) = &reply {
+                    metrics.call_refused(refusal.word());
+                }
+                if let Some(port) = state.replies.remove(&op) {
+                    hand_over(metrics, port, reply);
+                }
+            }
+            Effect::State { op, state: report } => {
+                if let Some(port) = state.questions.remove(&op) {
+                    hand_over(metrics, port, report);
+                }
+            }
+            Effect::StageLeft { stage, spent } => metrics.stage_passed(stage, spent),
+            Effect::Ended { outcome, stage, reason, elapsed } => {
+                metrics.operation_ended(outcome, elapsed);
+                if let Some(reason) = reason {
+                    metrics.operation_failed(stage, reason);
+                }
+            }
+            Effect::LateSuccess { op } => {
+                tracing::warn!(device = %self.id, %op, "done after all: reported after the operation had ended unconfirmed");
+                metrics.succeeded_late();
+            }
+            Effect::Reverted { op, property } => {
+                tracing::warn!(device = %self.id, %op, %property, "went back by itself after a confirmed success");
+                metrics.device_reverted();
+            }
+            Effect::Presence(presence) => {
+                tracing::info!(device = %self.id, %presence, "presence");
+                self.shared.lock().presence = Some(presence);
+            }
+            Effect::Described(description) => {
+                self.shared.lock().description = Some(description);
+                self.revision.fetch_add(1, Ordering::AcqRel);
+            }
+            Effect::Malformed { of_seq, property, error } => {
+                tracing::warn!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
+                let mistake = native::malformed(of_seq, &property, error.as_ref());
+                metrics.event_unreadable(mistake.reason.as_str());
+                let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), 0);
+            }
+            Effect::Ignored(why) => metrics.report_ignored(why),
+        }
+        None
+    }
+
+    fn send(&self, state: &mut State, now: Instant, command: Command) -> Option<Input> {
+        if let Command::Welcome { session } = &command {
+            state.session = Some(session.clone());
+        }
+        let session = state.session.clone()?;
+        let payload = native::encode(&self.context.identity, &session, now, &command);
+        // Only a set's writing ends a stage; ticket 0 asks for no notice.
+        let operation = match &command {
+            Command::Set { op, .. } => Some(op.clone()),
+            Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
+        };
+        let ticket = operation.as_ref().map_or(0, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
+        self.context.metrics.command_published(native::word(&command));
+        match (self.context.broker.send(self.id.as_str(), payload, ticket), operation) {
+            (Ok(()), Some(op)) => {
+                state.tickets.insert(ticket, op);
+                None
+            }
+            (Err(SendError::BusDown | SendError::Full), Some(op)) => Some(Input::NotWritten { op }),
+            (Ok(()) | Err(SendError::BusDown | SendError::Full), None) => None,
+        }
+    }
+
+    /// Keeps what a successor and the lists need.
+    fn publish(&self, state: &mut State, now: Instant) {
+        let operations = state.twin.in_flight();
+        state.in_flight.truncate(operations);
+        state.in_flight.resize_with(operations, || self.context.metrics.operation_began());
+        let memory = state.twin.memory(now);
+        let mut known = self.shared.lock();
+        known.memory = memory;
+        known.admitting = None;
+        known.last_heard = state.twin.last_heard();
+    }
+}
+
+impl Actor for Device {
+    type Msg = DeviceMsg;
+    type State = State;
+    type Arguments = ();
+
+    async fn pre_start(&self, me: ActorRef<DeviceMsg>, (): ()) -> Result<State, ActorProcessingErr> {
+        let mut state = State {
+            twin: Twin::new(self.id.clone(), self.context.settings.clone()),
+            replies: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            session: None,
+            in_flight: Vec::new(),
+            timer: None,
+        };
+        if let Some(memory) = self.shared.take_memory(&self.id) {
+            let now = now();
+            state.session = memory.session.clone();
+            self.feed(&mut state, now, Input::Restored(memory));
+            self.publish(&mut state, now);
+            arm(&me, &mut state);
+        }
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        me: ActorRef<DeviceMsg>,
+        message: DeviceMsg,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let now = now();
+        let (input, receipt, stopped) = match message {
+            DeviceMsg::Set { op, property, value, answer_by, port } => {
+                self.shared.lock().admitting = Some((op.clone(), property.clone(), value.clone()));
+                state.replies.insert(op.clone(), port);
+                (Input::Set { op, property, value, answer_by }, None, None)
+            }
+            DeviceMsg::Query { op, answer_by, port } => {
+                state.questions.insert(op.clone(), port);
+                (Input::Query { op, answer_by }, None, None)
+            }
+            DeviceMsg::State(port) => {
+                hand_over(&self.context.metrics, port, state.twin.state(now));
+                (Input::Tick, None, None)
+            }
+            DeviceMsg::Check { op, port } => {
+                hand_over(&self.context.metrics, port, state.twin.check(now, op.as_ref()));
+                (Input::Tick, None, None)
+            }
+            DeviceMsg::Cancel(op) => {
+                state.replies.remove(&op);
+                state.questions.remove(&op);
+                (Input::Cancel { op }, None, None)
+            }
+            DeviceMsg::Connected(connection) => (Input::Connected { connection }, None, None),
+            DeviceMsg::Disconnected(connection) => (Input::Disconnected { connection }, None, None),
+            DeviceMsg::Greeted(hello, receipt) => {
+                (Input::Greeted { session: crate::random::id(4), hello }, Some(receipt), None)
+            }
+            DeviceMsg::Heard(report, receipt) => (Input::Heard(report), Some(receipt), None),
+            DeviceMsg::Unreadable => (Input::Unreadable, None, None),
+            DeviceMsg::Written(ticket) => {
+                (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::Written { op }), None, None)
+            }
+            DeviceMsg::Lost(ticket) => {
+                (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::NotWritten { op }), None, None)
+            }
+            DeviceMsg::BusDown => (Input::BusDown, None, None),
+            DeviceMsg::BusUp => (Input::BusUp, None, None),
+            DeviceMsg::Tick => {
+                state.timer = None;
+                (Input::Tick, None, None)
+            }
+            DeviceMsg::ShutDown(port) => (Input::ShutDown, None, Some(port)),
+            DeviceMsg::Removed(port) => (Input::Removed, None, Some(port)),
+            #[cfg(test)]
+            DeviceMsg::Crash => panic!("crashed on purpose"),
+        };
+        self.feed(state, now, input);
+        self.publish(state, now);
+        arm(&me, state);
+        // Taken in: only now the device hears its acknowledgement.
+        if let Some(receipt) = receipt {
+            receipt.taken();
+        }
+        if let Some(port) = stopped {
+            me.stop(None);
+            let _caller_gone = port.send(());
+        }
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<DeviceMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        self.feed(state, now(), Input::ShutDown);
+        if let Some((_, timer)) = state.timer.take() {
+            timer.abort();
+        }
+        Ok(())
+    }
+}
+
+/// The monotonic clock, through tokio so that a test's paused time reaches the twin.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn hand_over<T: Send + 'static>(metrics: &Metrics, port: RpcReplyPort<T>, answer: T) {
+    if port.send(answer).is_err() {
+        metrics.reply_unheard();
+    }
+}
+
+/// Arms the one timer for the twin's deadline. A timer outlives its actor unless it is aborted.
+fn arm(me: &ActorRef<DeviceMsg>, state: &mut State) {
+    let next = state.twin.deadline();
+    if state.timer.as_ref().map(|(at, _)| *at) == next {
+        return;
+    }
+    if let Some((_, timer)) = state.timer.take() {
+        timer.abort();
+    }
+    if let Some(at) = next {
+        let wait: Duration = at.saturating_duration_since(now());
+        state.timer = Some((at, me.send_after(wait, || DeviceMsg::Tick).abort_handle()));
+    }
+}

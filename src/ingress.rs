@@ -1,1 +1,129 @@
-//! (ingress)
+//! From the bus to the device's actor: reads what devices send, and answers what it cannot read.
+//!
+//! Nothing is dropped: the broker's credits bound what is under way, a report's acknowledgement goes out once its actor
+//! has taken it in. One bad device disturbs nobody else.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::mpsc::Receiver;
+
+use crate::{
+    broker::{Broker, FromDevice, Receipt},
+    config::Config,
+    device::DeviceMsg,
+    dialect::native::{self, Heard},
+    fleet::Fleet,
+    metrics::Metrics,
+    property::DeviceId,
+};
+
+/// The shortest time between two `error` messages to one device: a board that floods with rubbish is not flooded back,
+/// and its maker still reads a sentence.
+const ERROR_EVERY: Duration = Duration::from_millis(200);
+
+/// The one reader of the bus.
+pub struct Ingress {
+    fleet: Fleet,
+    broker: Broker,
+    metrics: Metrics,
+    config: Arc<Config>,
+    /// When each device was last told of a mistake; at most one entry for each device with credentials.
+    told: HashMap<Arc<str>, Instant>,
+}
+
+impl Ingress {
+    /// An ingress that tells `fleet`, answers over `broker`, and puts the owner's word over descriptions.
+    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>) -> Self {
+        Self { fleet, broker, metrics, config, told: HashMap::new() }
+    }
+
+    /// Runs until the broker has stopped.
+    pub async fn run(mut self, mut heard: Receiver<FromDevice>) {
+        while let Some(message) = heard.recv().await {
+            self.take(message);
+        }
+    }
+
+    fn take(&mut self, message: FromDevice) {
+        match message {
+            FromDevice::Connected { device, connection, version } => {
+                tracing::info!(device = %device, version = version.as_str(), "connected");
+                self.tell(&device, DeviceMsg::Connected(connection));
+            }
+            FromDevice::Disconnected { device, connection, why } => {
+                tracing::info!(device = %device, why = why.as_str(), "disconnected");
+                self.tell(&device, DeviceMsg::Disconnected(connection));
+            }
+            FromDevice::Event { device, payload, retained, receipt, .. } => {
+                self.event(&device, &payload, retained, receipt);
+            }
+            // The connection itself has said it already: behind the door a will adds nothing (semantics 5.5).
+            FromDevice::Will { .. } => self.metrics.event_heard("will"),
+            FromDevice::Status { receipt, .. } => {
+                self.metrics.event_heard("status");
+                receipt.taken();
+            }
+            FromDevice::Written { device, ticket } => self.tell(&device, DeviceMsg::Written(ticket)),
+            FromDevice::Lost { device, ticket, why } => {
+                tracing::debug!(device = %device, why = why.as_str(), "a command was not written");
+                self.tell(&device, DeviceMsg::Lost(ticket));
+            }
+            FromDevice::BusDown => {
+                tracing::error!("the bus died and is being rebuilt");
+                self.fleet.tell_all(|| DeviceMsg::BusDown);
+            }
+            FromDevice::BusUp => {
+                tracing::info!("the bus is back");
+                self.fleet.tell_all(|| DeviceMsg::BusUp);
+            }
+        }
+    }
+
+    fn event(&mut self, device: &Arc<str>, payload: &[u8], retained: bool, receipt: Receipt) {
+        let Ok(id) = DeviceId::new(device) else { return };
+        match native::decode(payload, retained) {
+            Ok((heard, unknown_words)) => {
+                self.metrics.event_heard(heard.word());
+                self.metrics.unknown_words(unknown_words);
+                match heard {
+                    Heard::Hello(mut hello) => {
+                        let overridden = self.config.overridden(&id, &hello.description);
+                        hello.description = Arc::new(overridden);
+                        self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
+                    }
+                    Heard::Report(report) => {
+                        self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
+                    }
+                }
+            }
+            Err(mistake) => {
+                tracing::warn!(device = %device, %mistake, "an event cannot be read");
+                self.metrics.event_unreadable(mistake.reason.as_str());
+                self.answer(device, &mistake);
+                // It has been dealt with: it is acknowledged.
+                self.tell(device, DeviceMsg::Unreadable);
+                receipt.taken();
+            }
+        }
+    }
+
+    /// A sentence and not silence (wire protocol, *Greeting*).
+    fn answer(&mut self, device: &Arc<str>, mistake: &native::Mistake) {
+        let now = Instant::now();
+        let told = self.told.get(device).is_some_and(|at| now.saturating_duration_since(*at) < ERROR_EVERY);
+        if !told {
+            self.told.insert(device.clone(), now);
+            let _not_connected = self.broker.send(device, mistake.encode().into(), 0);
+        }
+    }
+
+    fn tell(&self, device: &str, message: DeviceMsg) {
+        if let Ok(id) = DeviceId::new(device) {
+            self.fleet.tell(&id, message);
+        }
+    }
+}

@@ -1,10 +1,51 @@
-//! truetwin: a home-lab hub whose tool calls say done only when it is done.
+//! truetwin: a home-lab hub whose tool calls say *done* only when it is done.
+//!
+//! Each device is an actor that holds a digital twin: what was asked for beside what the device says it has. A tool call
+//! becomes an operation of that twin and is answered only once fresh, attributed, reported state has converged with the
+//! wish, or when a limit passes; a failure names the stage at which it stopped.
+//!
+//! # The way of a tool call
+//!
+//! | step | file | what happens |
+//! |---|---|---|
+//! | 1 | [`mcp`] | `tools/call`: a task of its own, a panic is an answer, the caller is known from the session |
+//! | 2 | [`mcp::tools`] | arguments are checked; a mistake is a refusal that names what is allowed |
+//! | 3 | [`fleet`] | device id to actor; a vanished caller is told to the actor |
+//! | 4 | [`device`] | the actor keeps the reply port, feeds the twin, carries out what it decides |
+//! | 5 | [`twin`] | the pure state machine: admission, stages, convergence, deadlines |
+//! | 6 | [`dialect`] | commands to bytes |
+//! | 7 | [`broker`] | bus, door, the device's socket; *written* comes back to the twin |
+//! |   | | the device receives, drives, reads back, reports ([`sim`] is one) |
+//! | 8 | [`broker`] | door, bus |
+//! | 9 | [`ingress`] | bytes to reports, to the device's actor; then the device's acknowledgement goes out |
+//! | 10 | [`twin`], [`device`] | converged, or asked once more, or not; the port is answered |
+//! | 11 | [`answer`] | outcome to result, sentence and structured content |
+//!
+//! # What each part must not know
+//!
+//! The twin knows no clock, no runtime, no JSON. The broker knows nothing of devices but names. Only [`answer`] has
+//! sentences; only [`metrics`] names metrics; only `broker::router` names rumqttd; only [`serve`] knows all parts. No
+//! module uses one above it; `tests/layers.rs` holds the table.
+//!
+//! # To add …
+//!
+//! | to add | touch | held by |
+//! |---|---|---|
+//! | a setting | `config/schema.rs` | `tests/config.rs` |
+//! | a metric | [`metrics`], a panel in `grafana/` | `tests/metrics.rs`, `tests/clients/test_grafana.py` |
+//! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
+//! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
+//! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs` |
+//! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |
+//! | a fault of the simulator | [`sim`], a row of the fault table | `tests/faults.rs` |
+
 pub mod answer;
 pub mod broker;
 pub mod cli;
 pub mod config;
 pub mod control;
 pub mod data;
+pub mod demo;
 pub mod device;
 pub mod dialect;
 pub mod fleet;
@@ -13,6 +54,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod names;
 pub mod property;
+pub mod random;
 pub mod serve;
 pub mod sim;
 pub mod twin;

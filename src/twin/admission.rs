@@ -159,7 +159,8 @@ impl Twin {
     fn dispatch(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get_mut(op) else { return };
         // Nothing begins to drive after its caller was told that it did not (semantics 4.1, 6.1).
-        let act_by = (now + self.settings.ack + self.settings.start).min(operation.expires_at);
+        let longest = (self.settings.ack + self.settings.start).min(self.settings.act_by_max);
+        let act_by = (now + longest).min(operation.expires_at);
         operation.act_by = Some(act_by);
         operation.online_by = None;
         let (property, value) = (operation.property.clone(), operation.wish.clone());

@@ -75,6 +75,8 @@ pub enum Input {
     Restored(Memory),
     /// The hub is stopping: everybody is answered.
     ShutDown,
+    /// The owner removed the device: everybody is answered (semantics 2.8).
+    Removed,
     /// Time passed.
     Tick,
 }
@@ -315,6 +317,9 @@ pub enum Ignored {
 }
 
 impl Ignored {
+    /// All of them, in order.
+    pub const ALL: &[Self] = &[Self::Retained, Self::OldBoot, Self::Duplicate, Self::NotGreeted];
+
     /// The word in metrics.
     pub fn as_str(self) -> &'static str {
         match self {

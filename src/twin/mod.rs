@@ -46,7 +46,7 @@ use self::{
 };
 use crate::{
     property::{Description, DeviceId, PropertyName, Value},
-    twin::words::{OpId, Presence, Reading, Refusal, Settled, StateReport, Trust},
+    twin::words::{OpId, Outcome, Presence, Reading, Reason, Refusal, Settled, StateReport, Trust},
 };
 
 /// A wished value, beside the reported one (semantics 2.1).
@@ -122,7 +122,8 @@ impl Twin {
             Input::BusDown => self.line.bus_down = true,
             Input::BusUp => self.line.bus_down = false,
             Input::Restored(memory) => self.restore(now, memory),
-            Input::ShutDown => self.shut_down(now),
+            Input::ShutDown => self.end_all(now, Outcome::Interrupted, &Refusal::ShuttingDown),
+            Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
         }
     }
@@ -269,14 +270,24 @@ impl Twin {
         }
     }
 
-    fn shut_down(&mut self, now: Instant) {
+    /// Answers everybody who waits, for the last time: what was sent ends with `outcome` and is withdrawn, the rest is
+    /// refused.
+    fn end_all(&mut self, now: Instant, outcome: Outcome, refusal: &Refusal) {
         self.stopping = true;
         let open: Vec<OpId> = self.operations.keys().cloned().collect();
         for op in open {
-            self.interrupt(now, &op, words::Reason::HubStopping);
+            match self.operations.get(&op).is_some_and(Operation::sent) {
+                true => self.give_up(now, &op, outcome, Reason::HubStopping),
+                false => self.refuse_waiting(&op, refusal.clone()),
+            }
         }
         for op in std::mem::take(&mut self.questions).into_keys() {
-            self.tell_state(op, Err(Refusal::ShuttingDown));
+            self.tell_state(op, Err(refusal.clone()));
         }
+    }
+
+    /// The refusal of a device that is none any more.
+    fn unknown(&self) -> Refusal {
+        Refusal::UnknownDevice { asked: self.device.to_string(), near: Vec::new() }
     }
 }

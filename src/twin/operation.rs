@@ -39,8 +39,6 @@ pub(super) struct Operation {
     pub(super) unreadable: bool,
     /// When the device says that it will be done.
     pub(super) eta_at: Option<Instant>,
-    /// The pad itself was read as wished at completion: should it read otherwise later, it did not hold.
-    pub(super) reached: bool,
     /// A question about it that has gone out.
     pub(super) question: Option<OpId>,
     /// When the next question is due: the read-back, or, where no completion comes, one that may find the report lost.
@@ -72,7 +70,6 @@ impl Operation {
             cancelled: false,
             unreadable: false,
             eta_at: None,
-            reached: false,
             question: None,
             ask_at: None,
             questions: 0,

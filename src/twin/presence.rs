@@ -10,7 +10,7 @@ use crate::{
         Twin,
         input::{Command, Effect, Hello, Ignored, Memory},
         settings::Settings,
-        words::{OpId, Outcome, Presence, Reason, Refusal},
+        words::{OpId, Presence},
     },
 };
 
@@ -51,8 +51,9 @@ impl Twin {
     }
 
     pub(super) fn disconnected(&mut self, now: Instant, connection: u64) {
-        // The end of a connection that was taken over says nothing of the one that took it.
-        if self.line.connection == Some(connection) {
+        // The end of a connection that was taken over says nothing of the one that took it. Of which one a twin whose
+        // actor was restarted does not always know.
+        if self.line.connection.is_none_or(|open| open == connection) {
             self.line.connection = None;
             self.line.session = None;
             self.set_presence(Presence::Offline);
@@ -116,16 +117,6 @@ impl Twin {
         }
         if self.line.session.is_some() {
             self.send(Command::GetState { op: OpId::new("restored"), property: None });
-        }
-    }
-
-    /// Ends an operation in the middle: refused if nothing was sent, else `interrupted`.
-    pub(super) fn interrupt(&mut self, now: Instant, op: &OpId, reason: Reason) {
-        let Some(operation) = self.operations.get(op) else { return };
-        if operation.sent() {
-            self.give_up(now, op, Outcome::Interrupted, reason);
-        } else {
-            self.refuse_waiting(op, Refusal::ShuttingDown);
         }
     }
 

@@ -131,12 +131,7 @@ impl Twin {
             Verdict::Other if attributed => self.contradict(now, op, Reason::ReadBackDiffers),
             // Read after driving inside the report itself: both checks in one message.
             Verdict::Met if attributed && met_at_pin && operation.stable.is_zero() => self.converge(now, op),
-            Verdict::Met | Verdict::Weak | Verdict::Other | Verdict::Nothing => {
-                if let Some(operation) = self.operations.get_mut(op) {
-                    operation.reached |= met_at_pin;
-                }
-                self.ask_due(now);
-            }
+            Verdict::Met | Verdict::Weak | Verdict::Other | Verdict::Nothing => self.ask_due(now),
         }
     }
 
@@ -174,20 +169,19 @@ impl Twin {
     fn judge(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op) else { return };
         let attributed = self.attributed(operation);
-        let reached = operation.reached;
         match self.verdict(operation) {
             // Finished, it says, and it is so: a lost report is no failure (semantics 3.6).
             Verdict::Met if attributed && !operation.must_hold() => self.converge(now, op),
             Verdict::Other if attributed => {
                 self.advance(now, op, Stage::WaitingReadBack);
-                self.contradict(now, op, if reached { Reason::DidNotHold } else { Reason::ReadBackDiffers });
+                self.contradict(now, op, Reason::ReadBackDiffers);
             }
             // Not finished, or not said well enough: it goes on waiting until its allowance is over.
             Verdict::Met | Verdict::Weak | Verdict::Other | Verdict::Nothing => {}
         }
     }
 
-    /// A value that goes away between completion and read-back did not hold (semantics 3.7).
+    /// A value that the device itself says has gone away between completion and read-back did not hold (semantics 3.7).
     fn watch_read_backs(&mut self, now: Instant, merged: &Merged) {
         let changed = |property: &PropertyName| merged.changes.iter().any(|c| c.property == *property);
         let gone: Vec<OpId> = self

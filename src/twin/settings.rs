@@ -21,6 +21,8 @@ pub struct Settings {
     pub report_margin: Duration,
     /// How long an answer to a question may take.
     pub read_back: Duration,
+    /// The longest that `act_by` may lie behind the sending, whatever the allowances are (semantics 4.1).
+    pub act_by_max: Duration,
     /// How long one operation may drive at most, whatever the device announces.
     pub driving_max: Duration,
     /// What a caller's limit must leave for a device to begin (semantics 4.9).
@@ -56,6 +58,7 @@ impl Settings {
             start: ms(1_000),
             report_margin: ms(700),
             read_back: ms(1_000),
+            act_by_max: ms(30_000),
             driving_max: ms(300_000),
             begin_min: ms(100),
             wait_online: ms(2_500),

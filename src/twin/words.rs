@@ -194,7 +194,7 @@ words! {
         DeviceRestarted = "device_restarted",
         /// The hub's actor of this device was restarted.
         ActorRestarted = "actor_restarted",
-        /// The hub is stopping.
+        /// The hub is stopping, or the device was removed from it.
         HubStopping = "hub_stopping",
         /// The bus lost the command.
         BrokerDown = "broker_down",
@@ -419,4 +419,28 @@ pub struct StateReport {
     pub reverted: Vec<PropertyName>,
     /// Whether the device was asked and has answered just now.
     pub asked_now: bool,
+}
+
+impl Settled {
+    /// An operation whose end nobody knows because the hub's own part failed over it: interrupted, claimed neither done
+    /// nor undone (semantics 8.3).
+    pub fn unknown(op: OpId, device: DeviceId, property: PropertyName, wish: Value) -> Self {
+        Self {
+            op,
+            device,
+            property,
+            wish,
+            outcome: Outcome::Interrupted,
+            stage: Stage::Admission,
+            reason: Some(Reason::ActorRestarted),
+            found: None,
+            confirmed_by: Evidence::None,
+            attribution: Attribution::Named,
+            eta: None,
+            elapsed: Duration::ZERO,
+            stages: Vec::new(),
+            late_success: false,
+            reverted: false,
+        }
+    }
 }

@@ -196,7 +196,7 @@ fn fault_reverts_within_stable_for() {
     bench.begin(110, "a");
     bench.completed(400, "a", ON);
     bench.answers(620, OFF, Some("a"));
-    assert_eq!(bench.outcome("a"), (Outcome::Contradicted, Stage::WaitingReadBack, Some(Reason::DidNotHold)));
+    assert_eq!(bench.outcome("a"), (Outcome::Contradicted, Stage::WaitingReadBack, Some(Reason::ReadBackDiffers)));
     // Or told before it.
     bench.set(1_000, "b", ON, 8000);
     bench.begin(1_010, "b");

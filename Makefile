@@ -1,0 +1,69 @@
+# One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-lint unit binary demo clients test bench lint fmt clippy docs deny shell python clean
+SHELL := /bin/bash
+
+BUILD := .build
+VENV := $(BUILD)/venv/bin
+BINARY := target/ci/truetwin
+# The Inspector's Node first; and nothing that a test starts may write into the caller's home.
+CLIENT_ENV := PATH="$(CURDIR)/$(BUILD)/npm/node_modules/.bin:$(CURDIR)/$(VENV):$$PATH" HOME="$(CURDIR)/$(BUILD)/home" TRUETWIN="$(CURDIR)/$(BINARY)"
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+test: ## everything that CI runs, in order, stopping at the first failing part; does its own set-up
+	@tests/setup/parts.sh setup unit binary demo clients
+
+setup: ## Debian packages that are missing (root or sudo), .build/venv, .build/npm
+	@tests/setup/debian.sh
+	@tests/setup/python.sh
+	@tests/setup/node.sh
+
+unit: ## the tests in Rust
+	cargo test --workspace --locked --profile ci
+
+binary: ## target/ci/truetwin; together with the tests, so that nothing is built twice with other features
+	cargo build --workspace --locked --profile ci --bins --tests
+
+demo: binary ## the minute of the README: a healthy device, then one with each fault
+	$(BINARY) demo --exit
+
+clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPython, Prometheus, against the binary
+	@mkdir -p $(BUILD)/home
+	$(CLIENT_ENV) $(VENV)/python -m pytest tests/clients
+
+bench: binary ## latency of tool calls by stage, on this machine
+	@mkdir -p $(BUILD)/home
+	$(CLIENT_ENV) $(VENV)/python tests/clients/bench.py
+
+lint: ## format, clippy, rustdoc, licences and advisories, shell and Python
+	@tests/setup/parts.sh setup-lint fmt clippy docs shell python deny
+
+setup-lint:
+	@tests/setup/python.sh lint
+	@tests/setup/deny.sh
+
+fmt:
+	cargo fmt --all --check
+
+clippy:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+shell:
+	$(VENV)/shellcheck --external-sources --source-path=SCRIPTDIR .ci/run tests/setup/*.sh
+
+python:
+	$(VENV)/ruff check --quiet --config tests/setup/ruff.toml tests/clients firmware/python firmware/micropython
+	$(VENV)/ruff format --check --quiet --config tests/setup/ruff.toml tests/clients
+
+deny:
+	@if $(BUILD)/cargo/bin/cargo-deny fetch db > $(BUILD)/deny.log 2>&1; then $(BUILD)/cargo/bin/cargo-deny check; \
+	else printf 'lint: ADVISORIES WERE NOT CHECKED: the advisory database cannot be fetched (%s). The rest is.\n' $(BUILD)/deny.log; \
+	     $(BUILD)/cargo/bin/cargo-deny --offline check licenses bans sources; fi
+
+clean: ## takes away .build; target stays
+	rm -rf $(BUILD)

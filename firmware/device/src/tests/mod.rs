@@ -1,0 +1,8 @@
+//! The machine under a clock that the tests move, each rule a test.
+#![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+
+mod behaviour;
+mod rig;
+mod rules;
+mod sessions;
+mod values;

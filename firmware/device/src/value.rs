@@ -1,0 +1,47 @@
+//! Whether a value is allowed for a property, and whether two values are the same (semantics 3.1, as the hub judges it).
+
+use truetwin_wire::{
+    Scalar,
+    device::PropertySpec,
+    words::{KindWord, ReasonWord},
+};
+
+/// Checks a wish against the description and brings it into the property's own form.
+pub(crate) fn checked(spec: &PropertySpec<'_>, wish: &Scalar) -> Result<Scalar, ReasonWord> {
+    if !spec.settable {
+        return Err(ReasonWord::Unsupported);
+    }
+    let value = match (spec.kind, wish) {
+        (KindWord::Bool, Scalar::Bool(_))
+        | (KindWord::Integer, Scalar::Integer(_))
+        | (KindWord::Number, Scalar::Number(_)) => wish.clone(),
+        (KindWord::Number, Scalar::Integer(whole)) => Scalar::Number(f64::from(*whole)),
+        (KindWord::Enum, Scalar::Text(word)) if spec.values.contains(&word.as_str()) => wish.clone(),
+        (KindWord::Enum, Scalar::Text(_)) => return Err(ReasonWord::OutOfRange),
+        (KindWord::Text, Scalar::Text(_)) => wish.clone(),
+        (KindWord::Colour, Scalar::Text(text)) if is_colour(text) => wish.clone(),
+        (KindWord::Colour, Scalar::Text(_)) => return Err(ReasonWord::OutOfRange),
+        (KindWord::Unknown, _) => return Err(ReasonWord::Unsupported),
+        _ => return Err(ReasonWord::Malformed),
+    };
+    let outside = |number: f64| spec.min.is_some_and(|min| number < min) || spec.max.is_some_and(|max| number > max);
+    if value.as_f64().is_some_and(outside) { Err(ReasonWord::OutOfRange) } else { Ok(value) }
+}
+
+/// Whether two values count as the same: numbers within the tolerance, or else half a step; everything else exactly.
+pub(crate) fn is_same(spec: &PropertySpec<'_>, wish: &Scalar, now: &Scalar) -> bool {
+    match (wish, now) {
+        (Scalar::Number(_), Scalar::Number(_) | Scalar::Integer(_))
+        | (Scalar::Integer(_), Scalar::Number(_) | Scalar::Integer(_)) => {
+            let half_step = spec.step.filter(|_| spec.kind == KindWord::Number).map(|step| step / 2.0);
+            let within = spec.tolerance.or(half_step).unwrap_or(0.0);
+            let (Some(wish), Some(now)) = (wish.as_f64(), now.as_f64()) else { return false };
+            (wish - now).abs() <= within
+        }
+        _ => wish == now,
+    }
+}
+
+fn is_colour(text: &str) -> bool {
+    text.strip_prefix('#').is_some_and(|hex| hex.len() == 6 && hex.bytes().all(|b| b.is_ascii_hexdigit()))
+}

@@ -1,0 +1,134 @@
+//! The sentences of what was confirmed, by evidence and role; and the two corrections that may follow later.
+
+use super::{
+    operation::Voice,
+    speech::{amount, is, opens},
+    state_word,
+};
+use crate::{
+    names::Lang,
+    property::{Evidence, Role, Value},
+};
+
+impl Voice<'_> {
+    /// What was confirmed, and not a word more: `的开关合上了`, `'s relay has closed`.
+    pub(super) fn converged(&self, evidence: Evidence, value: &Value) -> String {
+        let (n, the) = (self.name(), self.subject());
+        let role = self.naming.role;
+        let Value::Bool(on) = *value else { return self.converged_amount(evidence, value) };
+        let word = state_word(on, role);
+        let (zh, en) = match (evidence, role) {
+            (Evidence::Sensor, Role::Light) => (
+                format!("{n}{}了，传感器也看到了。", if on { "亮" } else { "灭" }),
+                format!("{the} is {}; a sensor sees it.", if on { "lit" } else { "dark" }),
+            ),
+            (Evidence::Sensor, Role::Lock) => (
+                format!("{n}{}了，传感器也看到了。", if on { "锁上" } else { "打开" }),
+                format!("{the} is {word}; a sensor sees it."),
+            ),
+            (Evidence::Sensor, _) => (
+                format!("{n}{}了，传感器也看到了。", if on { "开" } else { "关" }),
+                format!("{the} is {word}; a sensor sees it."),
+            ),
+            (Evidence::Pin, Role::Lock) => (
+                format!("{n}的触点读回来是{}。", if on { "上锁的" } else { "开锁的" }),
+                format!("{the}'s contact reads {word}."),
+            ),
+            (Evidence::Pin, role) if opens(role) => (
+                format!("{n}的触点读回来是{}。", if on { "开着的" } else { "关着的" }),
+                format!("{the}'s contact reads {word}."),
+            ),
+            (Evidence::Pin, role) => {
+                let (part_zh, part_en) =
+                    if role == Role::Socket { ("继电器", "relay") } else { ("开关", "switch") };
+                (
+                    format!("{n}的{part_zh}{}了。", if on { "合上" } else { "断开" }),
+                    format!("{the}'s {part_en} has {}.", if on { "closed" } else { "opened" }),
+                )
+            }
+            (Evidence::None | Evidence::Sent | Evidence::Received | Evidence::Firmware, role) => {
+                let zh = match (role == Role::Lock, opens(role), on) {
+                    (true, _, true) => "上锁了",
+                    (true, _, false) => "开锁了",
+                    (false, true, true) => "开了",
+                    (false, true, false) => "关了",
+                    (false, false, true) => "接通了",
+                    (false, false, false) => "断开了",
+                };
+                (
+                    format!("{n}的控制板说{zh}，没有读回检查。"),
+                    format!("{the}'s board says that it is {word}; nothing was read back."),
+                )
+            }
+        };
+        self.both(zh, en)
+    }
+
+    fn converged_amount(&self, evidence: Evidence, value: &Value) -> String {
+        let (n, the) = (self.name(), self.subject());
+        let zh = amount(value, self.unit(), Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
+        let en = amount(value, self.unit(), Lang::En).unwrap_or_else(|| "what was asked for".to_owned());
+        match evidence {
+            Evidence::Sensor => {
+                self.both(format!("{n}到了{zh}，传感器也看到了。"), format!("{the} is at {en}; a sensor sees it."))
+            }
+            Evidence::Pin => self.both(format!("{n}读回来是{zh}。"), format!("{the} reads back {en}.")),
+            Evidence::None | Evidence::Sent | Evidence::Received | Evidence::Firmware => self.both(
+                format!("{n}的控制板说设到了{zh}，没有读回检查。"),
+                format!("{the}'s board says that it is set to {en}; nothing was read back."),
+            ),
+        }
+    }
+
+    pub(super) fn already(&self) -> String {
+        let wish = |lang| is(&self.settled.wish, self.naming.role, self.unit(), lang);
+        let zh = wish(Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
+        let en = wish(Lang::En).unwrap_or_else(|| "as was asked".to_owned());
+        self.both(
+            format!("{}本来就是{zh}，刚刚又核对过。", self.name()),
+            format!("{} was {en} already; just checked.", self.subject()),
+        )
+    }
+
+    pub(super) fn clamped(&self) -> String {
+        let found = self.settled.found.as_ref().map(|f| &f.value);
+        let number = |v: &Value| match v {
+            Value::Integer(v) => Some(f64::from(*v)),
+            Value::Number(v) => Some(*v),
+            Value::Bool(_) | Value::Text(_) => None,
+        };
+        let lower = found.and_then(number).zip(number(&self.settled.wish)).is_some_and(|(found, wish)| found > wish);
+        let value = |lang| found.and_then(|v| amount(v, self.unit(), lang));
+        match (value(Lang::Zh), value(Lang::En)) {
+            (Some(zh), Some(en)) => self.both(
+                format!("{}最{}只能到{zh}，现在设的是{zh}。", self.name(), if lower { "低" } else { "高" }),
+                format!(
+                    "{} goes no {} than {en}; it is set to {en}.",
+                    self.subject(),
+                    if lower { "lower" } else { "higher" }
+                ),
+            ),
+            (None, _) | (_, None) => self.both(
+                format!("{}只能设成最近的一种，已按那种设好。", self.name()),
+                format!("{} was set to the nearest that it allows.", self.subject()),
+            ),
+        }
+    }
+
+    pub(super) fn late_success(&self) -> String {
+        let found = self.settled.found.as_ref();
+        let evidence = found.map_or(Evidence::Firmware, |f| f.evidence);
+        let sentence = self.converged(evidence, &self.settled.wish);
+        match self.lang {
+            Lang::Zh => format!("更正：刚才没确认的，后来确认了：{sentence}"),
+            Lang::En => format!("Correction: what was not confirmed is confirmed after all. {sentence}"),
+        }
+    }
+
+    pub(super) fn reverted(&self) -> String {
+        self.both(
+            format!("更正：{}刚才确认过，可是后来自己又变回去了。", self.name()),
+            format!("Correction: {} was confirmed, but went back by itself later.", self.object()),
+        )
+    }
+}

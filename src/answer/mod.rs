@@ -1,0 +1,270 @@
+#![doc = include_str!("answers.md")]
+
+mod confirmed;
+mod operation;
+mod other;
+mod refusal;
+mod speech;
+mod verdict;
+
+use std::time::Duration;
+
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    names::Lang,
+    property::{Property, Role, Value},
+    twin::words::Stage,
+};
+
+pub use operation::operation;
+pub use other::{LIST_ROWS_MAX, Row, internal, list, nothing_known, pong, state};
+pub use refusal::{refusal, refusal_word};
+pub use speech::{spoken, state_word};
+pub use verdict::{of_outcome, of_refusal};
+
+/// What may be said of an answer (semantics 8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResultWord {
+    /// It is so, and the evidence is fresh.
+    Confirmed,
+    /// It was not done, or nothing was sent.
+    Failed,
+    /// Nobody knows.
+    Unconfirmed,
+    /// Still going on.
+    Working,
+    /// The person has to be asked.
+    AskUser,
+    /// Some members of a group only.
+    Partly,
+}
+
+impl ResultWord {
+    /// All of them, in order.
+    pub const ALL: &[Self] =
+        &[Self::Confirmed, Self::Failed, Self::Unconfirmed, Self::Working, Self::AskUser, Self::Partly];
+
+    /// The word in answers and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Failed => "failed",
+            Self::Unconfirmed => "unconfirmed",
+            Self::Working => "working",
+            Self::AskUser => "ask_user",
+            Self::Partly => "partly",
+        }
+    }
+}
+
+/// What the model should do next (semantics 8.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// Nothing.
+    None,
+    /// Ask the person to look.
+    AskUserToLook,
+    /// The same call may be made once more.
+    RetryOnce,
+    /// Wait; ask with `check_operation` when the person asks.
+    Wait,
+    /// Put the question to the person.
+    AnswerQuestion,
+}
+
+impl Next {
+    /// The word in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::AskUserToLook => "ask_user_to_look",
+            Self::RetryOnce => "retry_once",
+            Self::Wait => "wait",
+            Self::AnswerQuestion => "answer_question",
+        }
+    }
+}
+
+/// What a device and one of its properties are called in one answer, in its language.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Naming {
+    /// The display name as the catalogue lists it: what `device` in the answer says.
+    pub device: String,
+    /// The name for the ear: no brackets, quotes or ids where the owner gave a name.
+    pub spoken: String,
+    /// What the property is to a person.
+    pub role: Role,
+    /// The unit of the property, as the device writes it.
+    pub unit: Option<String>,
+}
+
+impl Naming {
+    /// Names a device and, where one is meant, its property.
+    pub fn new(device: &str, ear: &str, property: Option<&Property>, lang: Lang) -> Self {
+        Self {
+            device: device.to_owned(),
+            spoken: spoken(ear, lang),
+            role: property.map_or(Role::Other, |p| p.role),
+            unit: property.and_then(|p| p.unit.as_deref()).map(str::to_owned),
+        }
+    }
+}
+
+/// One answer, ready for any transport.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The whole answer (semantics 8.2), with `say` and `note`.
+    pub structured: Json,
+    /// For the ear: one sentence, safe to be read out.
+    pub say: String,
+    /// For the model, never spoken.
+    pub note: Option<String>,
+    /// For clients that show failures: `failed` and `unconfirmed` only.
+    pub is_error: bool,
+    /// What may be said.
+    pub result: ResultWord,
+    /// The facts as compact JSON, the important ones first, without `say` and `note`.
+    line: String,
+    /// The language of `say`.
+    lang: Lang,
+}
+
+impl Rendered {
+    fn new(result: ResultWord, next: Next, say: String, note: Option<String>, facts: Facts, lang: Lang) -> Self {
+        let facts = Facts { result: result.as_str(), next: next.as_str(), ..facts };
+        let line = serde_json::to_string(&facts).expect("strings, numbers and maps with string keys always serialise");
+        let mut structured = serde_json::to_value(&facts).expect("the same facts as above");
+        if let Json::Object(map) = &mut structured {
+            map.insert("say".to_owned(), Json::from(say.as_str()));
+            if let Some(note) = &note {
+                map.insert("note".to_owned(), Json::from(note.as_str()));
+            }
+        }
+        let is_error = matches!(result, ResultWord::Failed | ResultWord::Unconfirmed);
+        Self { structured, say, note, is_error, result, line, lang }
+    }
+
+    /// The text item: `say`, a line of compact JSON, and the note in brackets. For clients that hand a model nothing
+    /// but text; what stands in the first and the last line is not repeated in the JSON.
+    pub fn text(&self) -> String {
+        match (&self.note, self.lang) {
+            (None, _) => format!("{}\n{}", self.say, self.line),
+            (Some(note), Lang::En) => format!("{}\n{}\n(To the assistant: {note})", self.say, self.line),
+            (Some(note), Lang::Zh) => format!("{}\n{}\n（给助手：{note}）", self.say, self.line),
+        }
+    }
+}
+
+/// Everything an answer may carry, in the order of the text item; what does not apply is absent.
+#[derive(Default, Serialize)]
+struct Facts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+    result: &'static str,
+    next: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stage: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    device_state: Option<Map<String, Json>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trust: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_by: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_checked: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribution: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_success: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reverted: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moving: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    online: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_heard_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    near: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needed_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    devices: Option<Vec<Row>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pong: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    eta_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elapsed_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stages_ms: Option<StagesMs>,
+}
+
+/// Milliseconds in each stage, in the order they were entered; a stage that was entered twice is added up.
+struct StagesMs(Vec<(&'static str, u64)>);
+
+impl StagesMs {
+    fn new(stages: &[(Stage, Duration)]) -> Self {
+        let mut sums: Vec<(&'static str, u64)> = Vec::with_capacity(stages.len());
+        for (stage, time) in stages {
+            match sums.iter_mut().find(|(known, _)| *known == stage.as_str()) {
+                Some((_, sum)) => *sum = sum.saturating_add(millis(*time)),
+                None => sums.push((stage.as_str(), millis(*time))),
+            }
+        }
+        Self(sums)
+    }
+}
+
+impl Serialize for StagesMs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (stage, ms) in &self.0 {
+            map.serialize_entry(stage, ms)?;
+        }
+        map.end()
+    }
+}
+
+/// A value as an answer's JSON shows it: the word of the role for `true` and `false`, else the value itself.
+fn json_value(value: &Value, role: Role) -> Json {
+    match value {
+        Value::Bool(v) => Json::from(state_word(*v, role)),
+        Value::Integer(v) => Json::from(*v),
+        Value::Number(v) => Json::from(*v),
+        Value::Text(v) => Json::from(&**v),
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

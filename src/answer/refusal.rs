@@ -1,0 +1,353 @@
+//! The answer to a call that never began: nothing was sent and nothing has moved, and the sentence says so first.
+
+use std::time::Duration;
+
+use super::{
+    Facts, Naming, Rendered, millis, of_refusal,
+    operation::pick,
+    speech::{ago, names, number, span, spoken_state_word, the, with_unit},
+};
+use crate::{
+    names::Lang,
+    property::ValueError,
+    twin::words::{Refusal, RefusalWord, Stage},
+};
+
+/// Renders a refusal. `naming` is the device that was meant, where it is known.
+pub fn refusal(refusal: &Refusal, naming: Option<&Naming>, lang: Lang) -> Rendered {
+    let voice = Voice { naming, lang };
+    let word = refusal.word();
+    let (result, next) = of_refusal(word);
+    let facts = Facts {
+        success: Some(false),
+        outcome: Some(word.as_str()),
+        stage: Some(Stage::Admission.as_str()),
+        device: naming.map(|n| n.device.clone()),
+        ..facts(refusal)
+    };
+    Rendered::new(result, next, voice.say(refusal), note(word, lang).map(str::to_owned), facts, lang)
+}
+
+/// The facts that a refusal carries, as fields.
+fn facts(refusal: &Refusal) -> Facts {
+    let none = Facts::default();
+    match refusal {
+        Refusal::UnknownDevice { asked, near } => {
+            Facts { asked: Some(asked.clone()), near: Some(near.clone()), ..none }
+        }
+        Refusal::AmbiguousName { asked, candidates } => {
+            Facts { asked: Some(asked.clone()), candidates: Some(candidates.clone()), ..none }
+        }
+        Refusal::UnknownProperty { asked, known } => {
+            Facts { asked: Some(asked.clone()), allowed: Some(known.join(", ")), ..none }
+        }
+        Refusal::MissingArgument { parameter, allowed } => {
+            Facts { parameter: Some((*parameter).to_owned()), allowed: Some(allowed.clone()), ..none }
+        }
+        Refusal::UnknownArgument { parameter, allowed } => {
+            Facts { parameter: Some(parameter.clone()), allowed: Some(allowed.join(", ")), ..none }
+        }
+        Refusal::InvalidArgument { parameter, sent, allowed } => Facts {
+            parameter: Some((*parameter).to_owned()),
+            sent: Some(sent.clone()),
+            allowed: Some(allowed.clone()),
+            ..none
+        },
+        Refusal::InvalidValue { property, error } => {
+            let (sent, allowed) = sent_and_allowed(error);
+            Facts { parameter: Some(property.to_string()), sent: Some(sent), allowed: Some(allowed), ..none }
+        }
+        Refusal::Forbidden { property } => Facts { parameter: Some(property.to_string()), ..none },
+        Refusal::Offline { last_heard } => {
+            Facts { online: Some(false), last_heard_s: last_heard.map(|t| t.as_secs()), ..none }
+        }
+        Refusal::QueueFull { limit } => Facts { limit: Some(*limit), ..none },
+        Refusal::DeadlineTooShort { needed } => Facts { needed_ms: Some(millis(*needed)), ..none },
+        Refusal::HubJustStarted | Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown => none,
+    }
+}
+
+/// What was sent, and what is allowed, for the model.
+fn sent_and_allowed(error: &ValueError) -> (String, String) {
+    match error {
+        ValueError::WrongKind { sent, expected } | ValueError::BadText { sent, expected } => {
+            (sent.clone(), (*expected).to_owned())
+        }
+        ValueError::OutOfRange { sent, min, max } => {
+            let allowed = match (bounded(*min), bounded(*max)) {
+                (true, true) => format!("{} to {}", number(*min), number(*max)),
+                (true, false) => format!("at least {}", number(*min)),
+                (false, _) => format!("at most {}", number(*max)),
+            };
+            (number(*sent), allowed)
+        }
+        ValueError::OffStep { sent, step, min } => {
+            (number(*sent), format!("steps of {} from {}", number(*step), number(*min)))
+        }
+        ValueError::NotListed { sent, allowed } => (sent.clone(), allowed.join(", ")),
+    }
+}
+
+/// Whether a limit is one: a property without a limit reports the largest number there is.
+fn bounded(limit: f64) -> bool {
+    limit > f64::MIN && limit < f64::MAX
+}
+
+fn note(word: RefusalWord, lang: Lang) -> Option<&'static str> {
+    let (zh, en) = match word {
+        RefusalWord::UnknownDevice => ("不要选相近的代替。", "Do not take a near one instead."),
+        RefusalWord::AmbiguousName => ("等用户选。", "Wait for the user's choice."),
+        RefusalWord::UnknownProperty | RefusalWord::MissingArgument | RefusalWord::InvalidValue => {
+            ("问用户，不要自己定。", "Ask the user; do not decide yourself.")
+        }
+        RefusalWord::UnknownArgument => (
+            "这是参数名写错，不用问用户：按 allowed 改正后再调。",
+            "The parameter's name is wrong, no need to ask the user: correct it by allowed and call again.",
+        ),
+        RefusalWord::ConfirmationRequired => (
+            "把问题说给用户，等用户亲口同意；code 不要念出来。",
+            "Put the question to the user and wait for a clear yes; never read out the code.",
+        ),
+        RefusalWord::CodeWrong | RefusalWord::CodeExpired | RefusalWord::CodeTooEarly => {
+            ("重新问用户，绝不替用户确认。", "Ask the user again; never confirm for the user.")
+        }
+        RefusalWord::Offline | RefusalWord::DeadlineTooShort | RefusalWord::Forbidden | RefusalWord::Quarantined => {
+            ("不要重试。", "Do not retry.")
+        }
+        RefusalWord::HubJustStarted | RefusalWord::RateLimited | RefusalWord::QueueFull => {
+            ("过一会儿可以再调一次。", "May be called once more in a while.")
+        }
+        RefusalWord::VerifierOffline | RefusalWord::BrokerDown | RefusalWord::ShuttingDown => return None,
+    };
+    Some(pick(lang, zh, en))
+}
+
+struct Voice<'a> {
+    naming: Option<&'a Naming>,
+    lang: Lang,
+}
+
+impl Voice<'_> {
+    fn say(&self, refusal: &Refusal) -> String {
+        match refusal {
+            Refusal::UnknownDevice { near, .. } if near.is_empty() => self.bare(RefusalWord::UnknownDevice),
+            Refusal::UnknownDevice { near, .. } => self.both(
+                format!("没有叫这个名字的设备，相近的有{}。", names(near, Lang::Zh)),
+                format!("No device of that name; near: {}.", names(near, Lang::En)),
+            ),
+            Refusal::AmbiguousName { candidates, .. } => {
+                let count = candidates.len() as u64;
+                self.both(
+                    format!(
+                        "有{}个：{}，要哪一个？都还没有动。",
+                        super::speech::count_zh(count),
+                        names(candidates, Lang::Zh)
+                    ),
+                    format!(
+                        "There are {}: {}. Which one? Nothing has moved.",
+                        super::speech::count_en(count),
+                        names(candidates, Lang::En)
+                    ),
+                )
+            }
+            Refusal::MissingArgument { parameter, allowed } | Refusal::InvalidArgument { parameter, allowed, .. } => {
+                self.argument(parameter, allowed)
+            }
+            Refusal::InvalidValue { error, .. } => self.value(error),
+            Refusal::Offline { last_heard: Some(age) } => self.offline(*age),
+            Refusal::DeadlineTooShort { needed } => self.both(
+                format!("没有发出：{}至少要{}，时间不够。", self.name(), span(*needed, Lang::Zh)),
+                format!("Nothing sent: {} needs at least {}.", self.object(), span(*needed, Lang::En)),
+            ),
+            Refusal::UnknownProperty { .. }
+            | Refusal::UnknownArgument { .. }
+            | Refusal::Forbidden { .. }
+            | Refusal::Offline { last_heard: None }
+            | Refusal::HubJustStarted
+            | Refusal::QueueFull { .. }
+            | Refusal::BrokerDown
+            | Refusal::Quarantined
+            | Refusal::ShuttingDown => self.bare(refusal.word()),
+        }
+    }
+
+    /// The sentence of a word without facts; also for the words that nothing raises yet.
+    fn bare(&self, word: RefusalWord) -> String {
+        let n = self.name();
+        let the = self.object();
+        let (zh, en) = match word {
+            RefusalWord::UnknownDevice => (
+                "没有叫这个名字的设备，要的是哪一个？".to_owned(),
+                "No device of that name; which one is meant?".to_owned(),
+            ),
+            RefusalWord::AmbiguousName => (
+                "有几个同名的，要哪一个？都还没有动。".to_owned(),
+                "There are several. Which one? Nothing has moved.".to_owned(),
+            ),
+            RefusalWord::UnknownProperty => (
+                format!("还没有动：{n}没有这一项，要哪一项？"),
+                format!("Nothing has moved: {the} has no such thing; which one?"),
+            ),
+            RefusalWord::MissingArgument => (
+                "还没有动：还差一样没说清，要怎样？".to_owned(),
+                "Nothing has moved: something is missing; what is wanted?".to_owned(),
+            ),
+            RefusalWord::UnknownArgument => (
+                "还没有动：助手传错了一个参数。".to_owned(),
+                "Nothing has moved: the assistant sent a wrong parameter.".to_owned(),
+            ),
+            RefusalWord::InvalidValue => (
+                format!("还没有动：{n}不能设成这样，要怎样？"),
+                format!("Nothing has moved: {the} does not take that; what is wanted?"),
+            ),
+            RefusalWord::Forbidden => {
+                (format!("没有发出：{n}只能看，不能改。"), format!("Nothing sent: {the} can be read but not set."))
+            }
+            RefusalWord::ConfirmationRequired => (
+                format!("还没有动：{n}要先问一声，真的要现在做吗？"),
+                format!("Nothing has moved: is it really wanted for {the} now?"),
+            ),
+            RefusalWord::CodeWrong => (
+                format!("还没有动：{n}的确认对不上，真的要做吗？"),
+                format!("Nothing has moved: the confirmation for {the} does not match; is it really wanted?"),
+            ),
+            RefusalWord::CodeExpired => (
+                format!("还没有动：{n}的确认过时了，还要做吗？"),
+                format!("Nothing has moved: the confirmation for {the} is too old; is it still wanted?"),
+            ),
+            RefusalWord::CodeTooEarly => (
+                format!("还没有动：{n}要等人亲口同意，真的要做吗？"),
+                format!("Nothing has moved: {the} waits for a person's own yes; is it really wanted?"),
+            ),
+            RefusalWord::Offline => (
+                format!("没有发出：{n}不在线，还从没联系上过。"),
+                format!("Nothing sent: {the} is offline and was never heard."),
+            ),
+            RefusalWord::HubJustStarted => (
+                format!("没有发出：中枢刚启动，{n}还没连上，半分钟后再说一次。"),
+                format!("Nothing sent: the hub has just started and {the} is not back yet; try in half a minute."),
+            ),
+            RefusalWord::VerifierOffline => (
+                format!("没有发出：看{n}的传感器不在线，没法核对。"),
+                format!("Nothing sent: the sensor that checks {the} is offline."),
+            ),
+            RefusalWord::RateLimited => (
+                "没有发出：要求来得太密，过一会儿再说一次。".to_owned(),
+                "Nothing sent: too many requests; try in a while.".to_owned(),
+            ),
+            RefusalWord::QueueFull => (
+                format!("没有发出：{n}前面排得太满，过一会儿再说一次。"),
+                format!("Nothing sent: too much waits for {the}; try in a while."),
+            ),
+            RefusalWord::DeadlineTooShort => {
+                (format!("没有发出：{n}来不及。"), format!("Nothing sent: the time is too short for {the}."))
+            }
+            RefusalWord::BrokerDown => (
+                format!("没有发出：家里的消息通道断了，不是{n}的问题。"),
+                format!("Nothing sent: the hub's message bus is down, not {the}."),
+            ),
+            RefusalWord::Quarantined => (
+                format!("没有发出：中枢里管{n}的部分一再出错，停用了。"),
+                format!("Nothing sent: the hub's part for {the} failed too often and was set aside."),
+            ),
+            RefusalWord::ShuttingDown => {
+                ("没有发出：中枢正要停下。".to_owned(), "Nothing sent: the hub is stopping.".to_owned())
+            }
+        };
+        self.both(zh, en)
+    }
+
+    /// A parameter that is missing or wrong: the question that settles it.
+    fn argument(&self, parameter: &str, allowed: &str) -> String {
+        match parameter {
+            "device" => self.both(
+                "还没有动：要的是哪一个设备？".to_owned(),
+                "Nothing has moved: which device is meant?".to_owned(),
+            ),
+            "to" => {
+                let words: Vec<&str> = allowed.split(", ").map(|w| spoken_state_word(w, self.lang)).collect();
+                let joined = words.join(pick(self.lang, "还是", " or "));
+                let n = self.naming.map(|n| n.spoken.as_str()).unwrap_or_default();
+                let it = self.naming.map_or_else(|| "it".to_owned(), |n| the(&n.spoken, false));
+                self.both(format!("还没有动：{n}要{joined}？"), format!("Nothing has moved: is {it} to be {joined}?"))
+            }
+            "room" => {
+                let rooms: Vec<String> = allowed.split(", ").filter(|r| !r.is_empty()).map(str::to_owned).collect();
+                if rooms.is_empty() {
+                    return self.both("没有设房间。".to_owned(), "No rooms are set up.".to_owned());
+                }
+                self.both(
+                    format!("没有这个房间，有{}。", names(&rooms, Lang::Zh)),
+                    format!("No such room; there are: {}.", names(&rooms, Lang::En)),
+                )
+            }
+            "operation" => self.both(
+                "没有记下这样一次操作，要问的是哪个设备？".to_owned(),
+                "No such operation is known; which device is meant?".to_owned(),
+            ),
+            // The other parameters are the assistant's own business; the person can only be told.
+            _ => self.bare(RefusalWord::UnknownArgument),
+        }
+    }
+
+    fn value(&self, error: &ValueError) -> String {
+        let n = self.name();
+        let the = self.object();
+        let amount = |v: f64, lang| with_unit(&number(v), self.naming.and_then(|n| n.unit.as_deref()), lang);
+        match error {
+            ValueError::OutOfRange { min, max, .. } => {
+                let (zh, en) = match (bounded(*min), bounded(*max)) {
+                    (true, true) => (
+                        format!("只能设{}到{}", number(*min), amount(*max, Lang::Zh)),
+                        format!("{} to {}", number(*min), amount(*max, Lang::En)),
+                    ),
+                    (true, false) => {
+                        (format!("最少要{}", amount(*min, Lang::Zh)), format!("at least {}", amount(*min, Lang::En)))
+                    }
+                    (false, _) => {
+                        (format!("最多到{}", amount(*max, Lang::Zh)), format!("at most {}", amount(*max, Lang::En)))
+                    }
+                };
+                self.both(
+                    format!("还没有动：{n}{zh}，要多少？"),
+                    format!("Nothing has moved: {the} takes {en}; how much?"),
+                )
+            }
+            ValueError::OffStep { step, .. } => self.both(
+                format!("还没有动：{n}每{}一档，要多少？", amount(*step, Lang::Zh)),
+                format!("Nothing has moved: {the} goes in steps of {}; how much?", amount(*step, Lang::En)),
+            ),
+            ValueError::WrongKind { .. } | ValueError::NotListed { .. } | ValueError::BadText { .. } => {
+                self.bare(RefusalWord::InvalidValue)
+            }
+        }
+    }
+
+    fn offline(&self, age: Duration) -> String {
+        self.both(
+            format!("没有发出：{}不在线，上次联系是{}，没有动。", self.name(), ago(age, Lang::Zh)),
+            format!("Nothing sent: {} is offline, last heard {}.", self.object(), ago(age, Lang::En)),
+        )
+    }
+
+    fn name(&self) -> &str {
+        self.naming.map_or("设备", |n| &n.spoken)
+    }
+
+    fn object(&self) -> String {
+        self.naming.map_or_else(|| "the device".to_owned(), |n| the(&n.spoken, false))
+    }
+
+    fn both(&self, zh: String, en: String) -> String {
+        match self.lang {
+            Lang::Zh => zh,
+            Lang::En => en,
+        }
+    }
+}
+
+/// The sentence of a refusal word for a device, without any facts: what the catalogue of sentences shows, and what a
+/// word says that nothing raises yet.
+pub fn refusal_word(word: RefusalWord, naming: Option<&Naming>, lang: Lang) -> String {
+    Voice { naming, lang }.bare(word)
+}

@@ -1,0 +1,344 @@
+use std::{sync::Arc, time::Duration};
+
+use proptest::{prelude::*, sample::select};
+
+use super::*;
+use crate::{
+    property::{DeviceId, Evidence, ValueError},
+    twin::words::{Attribution, OpId, Outcome, Reading, Reason, Refusal, RefusalWord, Settled, StateReport, Trust},
+};
+
+const ROLES: [Role; 11] = [
+    Role::Light,
+    Role::Socket,
+    Role::Lock,
+    Role::Door,
+    Role::Blind,
+    Role::Valve,
+    Role::Heater,
+    Role::Fan,
+    Role::Pump,
+    Role::Sensor,
+    Role::Other,
+];
+const EVIDENCE: [Evidence; 6] =
+    [Evidence::None, Evidence::Sent, Evidence::Received, Evidence::Firmware, Evidence::Pin, Evidence::Sensor];
+const LANGS: [Lang; 2] = [Lang::En, Lang::Zh];
+
+/// A name that no sentence contains by itself, so that it can be taken out before the rules are checked.
+const NAME_ZH: &str = "甲乙丙";
+const NAME_EN: &str = "qqq";
+
+fn name(lang: Lang) -> &'static str {
+    match lang {
+        Lang::Zh => NAME_ZH,
+        Lang::En => NAME_EN,
+    }
+}
+
+fn naming(role: Role, lang: Lang) -> Naming {
+    Naming { device: name(lang).into(), spoken: name(lang).into(), role, unit: Some("°C".into()) }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<bool>().prop_map(Value::Bool),
+        (-1000..1000).prop_map(Value::Integer),
+        (-1000.0..1000.0).prop_map(Value::Number),
+        select(vec!["cool", "制冷", "#ff8800"]).prop_map(|t| Value::Text(t.into())),
+    ]
+}
+
+fn secs() -> impl Strategy<Value = Duration> {
+    prop_oneof![0..5_000u64, 5_000..90_000u64, 90_000..400_000_000u64].prop_map(Duration::from_millis)
+}
+
+fn reading() -> impl Strategy<Value = Reading> {
+    (value(), select(EVIDENCE.to_vec()), secs(), select(Trust::ALL.to_vec()))
+        .prop_map(|(value, evidence, age, trust)| Reading { value, evidence, age, trust })
+}
+
+fn settled() -> impl Strategy<Value = Settled> {
+    let facts = (
+        value(),
+        select(Outcome::ALL.to_vec()),
+        select(Stage::ALL.to_vec()),
+        prop::option::of(select(Reason::ALL.to_vec())),
+        prop::option::of(reading()),
+        select(EVIDENCE.to_vec()),
+        select(Attribution::ALL.to_vec()),
+    );
+    let rest = (prop::option::of(secs()), secs(), prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    (facts, rest).prop_map(|(f, (eta, elapsed, late_success, reverted))| Settled {
+        op: OpId::new("4f1c00aa11bb"),
+        device: DeviceId::new("lamp").expect("an id"),
+        property: "relay".into(),
+        wish: f.0,
+        outcome: f.1,
+        stage: f.2,
+        reason: f.3,
+        found: f.4,
+        confirmed_by: f.5,
+        attribution: f.6,
+        eta,
+        elapsed,
+        stages: vec![(Stage::Admission, Duration::ZERO), (f.2, elapsed)],
+        late_success,
+        reverted,
+    })
+}
+
+/// Names as owners write them: up to 32 characters of anything, control characters and brackets too.
+fn owners_name() -> impl Strategy<Value = String> {
+    prop::collection::vec(any::<char>(), 0..40).prop_map(|c| c.into_iter().collect())
+}
+
+fn refusals() -> impl Strategy<Value = Refusal> {
+    let names = || {
+        prop::collection::vec(
+            select(vec!["客厅灯（书房）", "strip (study)", "大门锁", "a", "一二三四五六七八九十"]),
+            0..6,
+        )
+        .prop_map(|v| v.into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let property: Arc<str> = "relay".into();
+    let p = property.clone();
+    prop_oneof![
+        names().prop_map(|near| Refusal::UnknownDevice { asked: "x".into(), near }),
+        names().prop_map(|candidates| Refusal::AmbiguousName { asked: "x".into(), candidates }),
+        Just(Refusal::UnknownProperty { asked: "x".into(), known: vec![property.clone()] }),
+        select(vec!["device", "to", "room", "operation", "fresh", "query"]).prop_map(|parameter| {
+            Refusal::MissingArgument {
+                parameter,
+                allowed: if parameter == "room" { "客厅, 书房" } else { "locked, unlocked" }.into(),
+            }
+        }),
+        Just(Refusal::UnknownArgument { parameter: "x".into(), allowed: vec!["device"] }),
+        (any::<f64>(), any::<f64>(), any::<f64>()).prop_map(move |(sent, min, max)| Refusal::InvalidValue {
+            property: p.clone(),
+            error: ValueError::OutOfRange { sent: sent % 1e6, min: min % 1e6, max: max % 1e6 },
+        }),
+        Just(Refusal::InvalidValue {
+            property: property.clone(),
+            error: ValueError::OutOfRange { sent: 5.0, min: 16.0, max: f64::MAX }
+        }),
+        Just(Refusal::InvalidValue {
+            property: property.clone(),
+            error: ValueError::OffStep { sent: 16.3, step: 0.5, min: 16.0 }
+        }),
+        Just(Refusal::Forbidden { property: property.clone() }),
+        prop::option::of(secs()).prop_map(|last_heard| Refusal::Offline { last_heard }),
+        Just(Refusal::HubJustStarted),
+        Just(Refusal::QueueFull { limit: 8 }),
+        secs().prop_map(|needed| Refusal::DeadlineTooShort { needed }),
+        Just(Refusal::BrokerDown),
+        Just(Refusal::Quarantined),
+        Just(Refusal::ShuttingDown),
+    ]
+}
+
+/// Rule 2, over the sentence without the name.
+fn completed_form(say: &str) -> Option<&'static str> {
+    const ZH: [&str; 9] = ["已打开", "已经打开", "打开了", "关上了", "已关", "成功", "完成", "好的", "搞定"];
+    const EN: [&str; 5] = ["done", "turned on", "is on now", "success", "ok"];
+    let lower = say.to_lowercase();
+    let words = format!(" {} ", lower.replace(|c: char| !c.is_ascii_alphabetic(), " "));
+    ZH.into_iter().find(|f| say.contains(f)).or_else(|| EN.into_iter().find(|f| words.contains(&format!(" {f} "))))
+}
+
+/// Rule 1: how a sentence that is not confirmed may begin.
+fn verdict_first(say: &str) -> bool {
+    const OPENINGS: [&str; 21] = [
+        "不确定",
+        "不知道",
+        "没做成",
+        "没稳住",
+        "没按这次的来",
+        "没有",
+        "还没",
+        "更正",
+        "只做了一部分",
+        "有",
+        "Not ",
+        "Nothing ",
+        "It failed",
+        "It did not hold",
+        "Overtaken",
+        "Refused",
+        "Correction",
+        "Only part",
+        "There are",
+        "No ",
+        "Not",
+    ];
+    OPENINGS.iter().any(|o| say.starts_with(o))
+}
+
+fn check(answer: &Rendered, name: &str, lang: Lang) {
+    let say = &answer.say;
+    assert!(!say.is_empty());
+    if answer.result != ResultWord::Confirmed {
+        assert_eq!(completed_form(&say.replace(name, "")), None, "{say}");
+        assert!(verdict_first(say), "{say}");
+    }
+    let without = say.replace(name, "");
+    assert!(!without.contains(['(', ')', '（', '）', '"', '“', '”', '「', '」', '[', ']', '{', '\n']), "{say}");
+    assert!(!without.contains(" ms") && !without.contains("毫秒"), "{say}");
+    if lang == Lang::Zh {
+        let foreign = without.chars().filter(char::is_ascii_alphabetic).count();
+        assert!(foreign == 0, "{say}");
+    }
+    let limit = match (lang, answer.result) {
+        (Lang::En, _) => 140,
+        (Lang::Zh, ResultWord::Confirmed) => 30,
+        (Lang::Zh, _) => 60,
+    };
+    let correction = if say.starts_with("更正") { 60 } else { limit };
+    assert!(say.chars().count() <= limit.max(correction), "{} {say}", say.chars().count());
+    let success = answer.structured.get("success").and_then(Json::as_bool);
+    assert!(success != Some(true) || answer.result == ResultWord::Confirmed);
+    assert_eq!(answer.is_error, matches!(answer.result, ResultWord::Failed | ResultWord::Unconfirmed));
+    assert_eq!(answer.structured.get("result").and_then(Json::as_str), Some(answer.result.as_str()));
+    assert_eq!(answer.structured.get("say").and_then(Json::as_str), Some(say.as_str()));
+    let text = answer.text();
+    assert!(serde_json::from_str::<Json>(&text).is_err(), "a text that is an object would be taken apart by a relay");
+    let line = text.lines().nth(1).expect("the second line is the facts");
+    let facts: Json = serde_json::from_str(line).expect("compact json");
+    assert_eq!(facts.get("result"), answer.structured.get("result"));
+}
+
+proptest! {
+    #[test]
+    fn s8_3_an_operations_sentence_claims_no_more_than_its_result(
+        settled in settled(), role in select(ROLES.to_vec()), lang in select(LANGS.to_vec()),
+    ) {
+        let answer = operation(&settled, &naming(role, lang), lang);
+        check(&answer, name(lang), lang);
+        let success = answer.structured["success"].as_bool().expect("an operation says success");
+        if success {
+            prop_assert!(matches!(settled.outcome, Outcome::Converged | Outcome::Already | Outcome::Clamped));
+        }
+    }
+
+    #[test]
+    fn s3_5_no_success_rests_on_less_than_the_devices_own_word(mut settled in settled(), lang in select(LANGS.to_vec())) {
+        settled.outcome = Outcome::Converged;
+        (settled.late_success, settled.reverted) = (false, false);
+        let answer = operation(&settled, &naming(Role::Light, lang), lang);
+        prop_assert_eq!(answer.structured["success"].as_bool(), Some(settled.confirmed_by >= Evidence::Firmware));
+    }
+
+    #[test]
+    fn a_light_is_called_lit_only_by_a_sensor(mut settled in settled(), lang in select(LANGS.to_vec())) {
+        (settled.wish, settled.late_success, settled.reverted) = (Value::Bool(true), false, false);
+        let answer = operation(&settled, &naming(Role::Light, lang), lang);
+        let lit = answer.say.contains("亮了") || answer.say.contains(" lit");
+        prop_assert!(!lit || settled.confirmed_by == Evidence::Sensor, "{}", answer.say);
+    }
+
+    #[test]
+    fn s8_3_a_refusal_is_never_a_success(
+        refused in refusals(), role in select(ROLES.to_vec()), lang in select(LANGS.to_vec()), known in any::<bool>(),
+    ) {
+        let naming = naming(role, lang);
+        let answer = refusal(&refused, known.then_some(&naming), lang);
+        prop_assert_eq!(answer.structured["success"].as_bool(), Some(false));
+        prop_assert_eq!(answer.structured["stage"].as_str(), Some("admission"));
+        // Names of other devices are spoken as their owners wrote them.
+        let others = ["strip", "study", "a"].iter().fold(answer.say.clone(), |say, word| match lang {
+            Lang::Zh => say.replace(word, ""),
+            Lang::En => say,
+        });
+        check(&Rendered { say: others.clone(), structured: {
+            let mut s = answer.structured.clone();
+            s["say"] = others.into();
+            s
+        }, ..answer }, name(lang), lang);
+    }
+
+    #[test]
+    fn a_state_is_said_as_present_only_if_it_is_fresh(
+        readings in prop::collection::vec(reading(), 0..4), asked_now in any::<bool>(), online in any::<bool>(),
+        lang in select(LANGS.to_vec()),
+    ) {
+        use crate::twin::words::Presence;
+        let report = StateReport {
+            device: DeviceId::new("lamp").expect("an id"),
+            presence: if online { Presence::Online } else { Presence::Offline },
+            last_heard: None,
+            readings: readings.into_iter().enumerate().map(|(i, r)| (Arc::from(format!("p{i}")), r)).collect(),
+            moving: Vec::new(),
+            reverted: Vec::new(),
+            asked_now,
+        };
+        let answer = state(&report, None, &naming(Role::Other, lang), lang);
+        prop_assert!(answer.structured.get("success").is_none());
+        prop_assert_eq!(answer.result == ResultWord::Confirmed, answer.structured["trust"] == "now");
+        prop_assert!(answer.result == ResultWord::Confirmed || verdict_first(&answer.say), "{}", answer.say);
+        prop_assert!(answer.result == ResultWord::Confirmed || !answer.say.contains("现在是"), "{}", answer.say);
+    }
+
+    #[test]
+    fn any_name_makes_a_sentence_that_can_be_spoken(
+        settled in settled(), label in owners_name(), role in select(ROLES.to_vec()), lang in select(LANGS.to_vec()),
+    ) {
+        let naming = Naming { spoken: spoken(&label, lang), device: label, role, unit: None };
+        let said = operation(&settled, &naming, lang).say;
+        prop_assert!(!said.is_empty() && !said.chars().any(char::is_control));
+        prop_assert!(naming.spoken.chars().count() <= 32);
+        prop_assert!(said.chars().count() <= 140 + 3 * 32);
+        prop_assert!(!said.contains(['(', ')', '（', '）', '"', '“', '”']), "{}", said);
+    }
+}
+
+#[test]
+fn the_table_is_that_of_the_document() {
+    let document = include_str!("answers.md");
+    let row_has = |result: &str, next: &str, word: &str| {
+        document
+            .lines()
+            .filter(|l| l.starts_with(&format!("| `{result}` |")) && l.contains(&format!("| `{next}` |")))
+            .any(|l| l.split('|').nth(2).is_some_and(|words| words.split(',').any(|w| w.trim() == word)))
+    };
+    for outcome in Outcome::ALL {
+        let (result, next) = of_outcome(*outcome);
+        assert!(row_has(result.as_str(), next.as_str(), outcome.as_str()), "{outcome} {result:?} {next:?}");
+    }
+    for word in RefusalWord::ALL {
+        let (result, next) = of_refusal(*word);
+        assert!(row_has(result.as_str(), next.as_str(), word.as_str()), "{word} {result:?} {next:?}");
+    }
+}
+
+#[test]
+fn ages_are_rounded_and_in_words() {
+    let said = |s| (speech::ago(Duration::from_secs(s), Lang::Zh), speech::ago(Duration::from_secs(s), Lang::En));
+    assert_eq!(said(2), ("刚刚".into(), "just now".into()));
+    assert_eq!(said(13), ("十五秒前".into(), "fifteen seconds ago".into()));
+    assert_eq!(said(58), ("一分钟前".into(), "one minute ago".into()));
+    assert_eq!(said(120), ("两分钟前".into(), "two minutes ago".into()));
+    assert_eq!(said(720), ("十二分钟前".into(), "twelve minutes ago".into()));
+    assert_eq!(said(3_590), ("一小时前".into(), "one hour ago".into()));
+    assert_eq!(said(7_300), ("两小时前".into(), "two hours ago".into()));
+    assert_eq!(said(400_000), ("五天前".into(), "5 days ago".replace('5', "five")));
+}
+
+#[test]
+fn a_list_of_names_stays_speakable() {
+    let many: Vec<String> = (0..40).map(|i| format!("客厅灯{i}")).collect();
+    let said = speech::names(&many, Lang::Zh);
+    assert!(said.chars().count() < 45 && said.contains("还有"), "{said}");
+    assert_eq!(speech::names(&["灯（书房）".into(), "灯（客厅）".into()], Lang::Zh), "书房的灯和客厅的灯");
+    assert_eq!(speech::names(&["lamp (study)".into()], Lang::En), "lamp in study");
+}
+
+#[test]
+fn stages_that_were_entered_twice_are_added_up() {
+    let stages = [
+        (Stage::Admission, Duration::from_millis(1)),
+        (Stage::WaitingDeviceAck, Duration::from_millis(2)),
+        (Stage::WaitingDeviceAck, Duration::from_millis(5)),
+    ];
+    let json = serde_json::to_string(&StagesMs::new(&stages)).expect("serialises");
+    assert_eq!(json, r#"{"admission":1,"waiting_device_ack":7}"#);
+}

@@ -1,0 +1,317 @@
+//! A device's connection as both sides see it: the session's task writes and reads, the bus's readers put commands in
+//! and acknowledgements out, the registry ends it. One lock, held for microseconds, never over a wait.
+//!
+//! Order of locks: registry, then one connection's state, then credits or a lane. Never two connections at once.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    task::Waker,
+};
+
+use bytes::Bytes;
+use tokio::sync::mpsc::OwnedPermit;
+
+use super::{
+    Closed, FromDevice, MqttVersion,
+    core::{Core, Newcomer, lock},
+    counters::count,
+    door::codec::{Reason, encode},
+    rivals::{Origin, Rivals},
+};
+
+/// A place in the hub's channel, reserved before the message goes on its way.
+pub(super) type Place = OwnedPermit<FromDevice>;
+
+pub(super) struct Conn {
+    pub(super) device: Arc<str>,
+    pub(super) number: u64,
+    pub(super) version: MqttVersion,
+    /// Milliseconds without a packet after which it is given up: 1.5 times its keep-alive (MQTT 3.1.2.10).
+    pub(super) silence_ms: u64,
+    /// The device's Maximum Packet Size (v5), else no limit.
+    pub(super) packet_bytes_max: usize,
+    /// Where it came from.
+    pub(super) origin: Origin,
+    heard_ms: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// What changes, under the connection's lock.
+pub(super) struct State {
+    /// Bytes that wait for the socket.
+    pub(super) out: Vec<u8>,
+    /// Bytes ever put into `out`, and bytes of them written to the socket.
+    queued_bytes: u64,
+    written_bytes: u64,
+    /// Commands in `out`, in order.
+    commands: VecDeque<Command>,
+    /// QoS 1 reports that are not acknowledged, in the order in which they came (MQTT 4.6: acknowledged in that order).
+    window: VecDeque<Slot>,
+    /// The number of the window's first slot.
+    first_slot: u64,
+    waker: Option<Waker>,
+    /// Others who want its name.
+    pub(super) rivals: Rivals,
+    /// It is in line for credits.
+    pub(super) held_back: bool,
+    /// It has subscribed to its command topic.
+    pub(super) subscribed: bool,
+    /// The session is asked to write what waits, then to end.
+    pub(super) closing: Option<Closed>,
+    /// It has ended, and that was told.
+    pub(super) closed: Option<Closed>,
+    /// The will, and the places for telling it and the end; there until it has ended.
+    pub(super) end: Option<End>,
+}
+
+/// What is needed to tell a connection's end, kept from its beginning so that it can always be told.
+pub(super) struct End {
+    pub(super) will: Option<Bytes>,
+    pub(super) will_place: Place,
+    pub(super) end_place: Place,
+}
+
+/// A command whose bytes wait for the socket.
+pub(super) struct Command {
+    ends_at: u64,
+    pub(super) ticket: u64,
+    pub(super) place: Place,
+}
+
+struct Slot {
+    packet_id: u16,
+    fate: Fate,
+}
+
+#[derive(Clone, Copy)]
+enum Fate {
+    Waiting,
+    Taken,
+    Refused(Reason),
+}
+
+impl Conn {
+    pub(super) fn new(
+        newcomer: Newcomer,
+        number: u64,
+        rivals: Rivals,
+        [will_place, end_place]: [Place; 2],
+        now_ms: u64,
+    ) -> Self {
+        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max, will } = newcomer;
+        let end = End { will, will_place, end_place };
+        let state = State {
+            out: Vec::new(),
+            queued_bytes: 0,
+            written_bytes: 0,
+            commands: VecDeque::new(),
+            window: VecDeque::new(),
+            first_slot: 0,
+            waker: None,
+            rivals,
+            held_back: false,
+            subscribed: false,
+            closing: None,
+            closed: None,
+            end: Some(end),
+        };
+        let silence_ms = u64::from(keep_alive_s) * 1500;
+        let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
+        Self { device, number, version, silence_ms, packet_bytes_max, origin, heard_ms, state }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// A whole packet came from the device.
+    pub(super) fn heard(&self, now_ms: u64) {
+        self.heard_ms.store(now_ms, Relaxed);
+    }
+
+    /// Whether it was silent for too long. One that is not being read (no credits, window full) is not at fault.
+    pub(super) fn expired(&self, now_ms: u64, inflight_max: usize) -> bool {
+        if now_ms.saturating_sub(self.heard_ms.load(Relaxed)) <= self.silence_ms {
+            return false;
+        }
+        let state = self.state();
+        !state.held_back && state.window.len() < inflight_max
+    }
+
+    /// There may be credits again.
+    pub(super) fn credits_came(&self) {
+        let mut state = self.state();
+        state.held_back = false;
+        state.wake();
+    }
+}
+
+impl State {
+    /// Remembers whom to wake. Before looking at anything that others may change.
+    pub(super) fn watch(&mut self, waker: &Waker) {
+        if !self.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            self.waker = Some(waker.clone());
+        }
+    }
+
+    /// Wakes the session's task.
+    pub(super) fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Appends a packet. The session's task must be woken if it is not the caller.
+    pub(super) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.out.len();
+        write(&mut self.out);
+        self.queued_bytes += (self.out.len() - before) as u64;
+    }
+
+    /// Appends a command, whose fate will be told.
+    pub(super) fn put_command(&mut self, ticket: u64, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
+        self.put(write);
+        self.commands.push_back(Command { ends_at: self.queued_bytes, ticket, place });
+        self.wake();
+    }
+
+    /// So many bytes went to the socket. The commands that are wholly written come out.
+    pub(super) fn wrote(&mut self, bytes: usize) -> Vec<Command> {
+        self.out.drain(..bytes);
+        if self.out.is_empty() {
+            self.out = Vec::new(); // an idle connection keeps no buffer
+        }
+        self.written_bytes += bytes as u64;
+        let written = self.commands.iter().take_while(|command| command.ends_at <= self.written_bytes).count();
+        self.commands.drain(..written).collect()
+    }
+
+    /// The commands that will not be written any more.
+    pub(super) fn unwritten(&mut self) -> VecDeque<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Whether a publish with this id is waiting for its acknowledgement.
+    pub(super) fn waits_for(&self, packet_id: u16) -> bool {
+        self.window.iter().any(|slot| slot.packet_id == packet_id)
+    }
+
+    /// QoS 1 reports that wait for their acknowledgement.
+    pub(super) fn unacknowledged(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Opens a slot for a QoS 1 report; its number.
+    pub(super) fn open_slot(&mut self, packet_id: u16) -> u64 {
+        self.window.push_back(Slot { packet_id, fate: Fate::Waiting });
+        self.first_slot + self.window.len() as u64 - 1
+    }
+
+    /// Answers a QoS 1 publish with an error, behind those that came before it.
+    pub(super) fn refuse(&mut self, packet_id: u16, reason: Reason) {
+        self.window.push_back(Slot { packet_id, fate: Fate::Refused(reason) });
+    }
+
+    fn settle(&mut self, slot: u64, fate: Fate) {
+        let at = slot.checked_sub(self.first_slot).and_then(|at| usize::try_from(at).ok());
+        if let Some(slot) = at.and_then(|at| self.window.get_mut(at)) {
+            slot.fate = fate;
+        }
+    }
+
+    /// Writes the acknowledgements that are due, in order; how many of success. A 3.1.1 device cannot be told of a
+    /// refusal (MQTT 3.1.1 3.4: PUBACK has no code), so it is closed instead and may send again.
+    pub(super) fn acknowledge(&mut self, version: MqttVersion) -> u64 {
+        let mut acknowledged = 0;
+        while let Some(&Slot { packet_id, fate }) = self.window.front() {
+            let reason = match fate {
+                Fate::Waiting => break,
+                Fate::Taken => Reason::Success,
+                Fate::Refused(_) if version == MqttVersion::V3_1_1 => {
+                    self.closing.get_or_insert(Closed::ReportRefused);
+                    break;
+                }
+                Fate::Refused(reason) => reason,
+            };
+            self.window.pop_front();
+            self.first_slot += 1;
+            acknowledged += u64::from(reason == Reason::Success);
+            self.put(|out| encode::puback(out, version, packet_id, reason));
+        }
+        if self.window.is_empty() {
+            self.window.shrink_to_fit(); // an idle connection keeps no window
+        }
+        acknowledged
+    }
+}
+
+/// The hub's promise for one report. Give it back with [`taken`](Receipt::taken) once the device's actor has taken the
+/// report in: only then the device's PUBACK goes out, in the order of its publishes. Dropped otherwise, the device hears
+/// an error and never a success (v5: PUBACK 0x80; 3.1.1: its connection is closed).
+#[must_use = "a dropped receipt refuses the report"]
+pub struct Receipt(Option<Pending>);
+
+struct Pending {
+    core: Arc<Core>,
+    conn: Arc<Conn>,
+    /// The slot in the connection's window; none for QoS 0.
+    slot: Option<u64>,
+    cost_bytes: usize,
+}
+
+impl Receipt {
+    pub(super) fn new(core: &Arc<Core>, conn: &Arc<Conn>, slot: Option<u64>, cost_bytes: usize) -> Self {
+        Self(Some(Pending { core: core.clone(), conn: conn.clone(), slot, cost_bytes }))
+    }
+
+    /// For what needs none.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
+    /// The report has been taken in.
+    pub fn taken(mut self) {
+        if let Some(pending) = self.0.take() {
+            pending.settle(Fate::Taken);
+        }
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        if let Some(pending) = self.0.take() {
+            pending.settle(Fate::Refused(Reason::Unspecified));
+        }
+    }
+}
+
+impl fmt::Debug for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Receipt")
+    }
+}
+
+impl Pending {
+    fn settle(self, fate: Fate) {
+        let totals = &self.core.totals;
+        match fate {
+            Fate::Taken => count(&totals.reports_taken),
+            Fate::Refused(_) | Fate::Waiting => count(&totals.reports_refused),
+        }
+        if let Some(slot) = self.slot {
+            let mut state = self.conn.state();
+            if state.closed.is_none() {
+                state.settle(slot, fate);
+                let acknowledged = state.acknowledge(self.conn.version);
+                super::counters::count_many(&totals.acknowledged, acknowledged);
+                state.wake();
+            }
+        }
+        self.core.credits.give(self.cost_bytes);
+    }
+}

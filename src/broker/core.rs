@@ -1,0 +1,336 @@
+//! What door, bus and hub share: who is connected, the two lines of the bus, credits, counters.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tokio::sync::{Semaphore, mpsc::WeakSender};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    Access, Closed, Counters, FromDevice, LostWhy, MqttVersion, Receipt, SendError, Settings,
+    conn::{Conn, Place},
+    counters::{Totals, count},
+    credits::Credits,
+    door::codec::encode,
+    frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
+    rivals::{Origin, Rivals},
+    router::Line,
+};
+
+/// Locks. Nothing here panics while it holds a lock; were it so, the state would still be whole enough to go on.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) struct Core {
+    pub(super) access: Arc<dyn Access>,
+    pub(super) settings: Settings,
+    pub(super) totals: Totals,
+    pub(super) credits: Credits,
+    /// From the door to the hub: reports, presence, fates of commands.
+    pub(super) up: Line<Cargo>,
+    /// From the hub to the door: commands.
+    pub(super) down: Line<Place>,
+    /// A router runs.
+    pub(super) bus_runs: AtomicBool,
+    /// The door closes: no new connections.
+    pub(super) stopping: CancellationToken,
+    /// The bus ends.
+    pub(super) bus_stops: CancellationToken,
+    /// It has ended, and all was told to the hub.
+    pub(super) bus_ended: CancellationToken,
+    /// Handshakes and sessions.
+    pub(super) tasks: TaskTracker,
+    /// Closed devices that may still read why.
+    pub(super) farewells: Semaphore,
+    hub: WeakSender<FromDevice>,
+    devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
+    next_connection: AtomicU64,
+    /// Grows with each kick, so that a handshake under way notices one.
+    kicks: AtomicU64,
+    born: Instant,
+}
+
+/// What belongs to a frame on the up lane.
+pub(super) struct Cargo {
+    pub(super) place: Place,
+    pub(super) receipt: Option<Receipt>,
+}
+
+/// What a handshake found out about a device that may come in.
+pub(super) struct Newcomer {
+    pub(super) device: Arc<str>,
+    pub(super) version: MqttVersion,
+    pub(super) origin: Origin,
+    pub(super) keep_alive_s: u16,
+    pub(super) packet_bytes_max: usize,
+    pub(super) will: Option<Bytes>,
+}
+
+/// Why a device with good credentials cannot come in now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoEntry {
+    /// No room, no hub that listens, or the broker stops.
+    Busy,
+    /// Another board has its name (semantics 5.6).
+    Rival,
+}
+
+impl Core {
+    pub(super) fn new(access: Arc<dyn Access>, settings: Settings, hub: WeakSender<FromDevice>) -> Self {
+        Self {
+            access,
+            totals: Totals::default(),
+            credits: Credits::new(settings.credit_bytes),
+            up: Line::new("up"),
+            down: Line::new("down"),
+            bus_runs: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
+            bus_stops: CancellationToken::new(),
+            bus_ended: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            farewells: Semaphore::new(settings.handshakes_max),
+            hub,
+            devices: Mutex::default(),
+            next_connection: AtomicU64::new(1),
+            kicks: AtomicU64::new(0),
+            born: Instant::now(),
+            settings,
+        }
+    }
+
+    /// Milliseconds since the broker's start.
+    pub(super) fn now_ms(&self) -> u64 {
+        u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    // ── places in the hub's channel ──
+
+    /// A place for a report. There is one for each report that can have credits.
+    pub(super) fn place_for_report(&self) -> Option<Place> {
+        self.hub.upgrade()?.try_reserve_owned().ok()
+    }
+
+    /// A place for anything else, if enough stay for the reports: neither devices that come and go nor commands may use
+    /// up the places of reports while the hub does not listen.
+    pub(super) fn place(&self) -> Option<Place> {
+        let hub = self.hub.upgrade()?;
+        let for_reports = self.settings.report_places().saturating_sub(self.credits.reports());
+        if hub.capacity() <= for_reports { None } else { hub.try_reserve_owned().ok() }
+    }
+
+    // ── who is connected ──
+
+    /// Lets a device in: its older connection, if any, ends first.
+    pub(super) fn admit(&self, newcomer: Newcomer) -> Result<Arc<Conn>, NoEntry> {
+        let places = (self.place(), self.place(), self.place());
+        let (Some(place), Some(will_place), Some(end_place)) = places else { return Err(NoEntry::Busy) };
+        let now_ms = self.now_ms();
+        let mut devices = lock(&self.devices);
+        let old = devices.get(&newcomer.device).cloned();
+        if self.stopping.is_cancelled() || (old.is_none() && devices.len() >= self.settings.connections_max) {
+            return Err(NoEntry::Busy);
+        }
+        let mut rivals = Rivals::default();
+        if let Some(old) = &old {
+            let mut state = old.state();
+            if state.closed.is_none() && old.origin != newcomer.origin && !state.rivals.yields(now_ms) {
+                return Err(NoEntry::Rival);
+            }
+            rivals = state.rivals;
+        }
+        let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
+        let conn = Arc::new(Conn::new(newcomer, number, rivals, [will_place, end_place], now_ms));
+        if let Some(old) = old {
+            self.end(&old, Closed::TakenOver);
+        }
+        devices.insert(conn.device.clone(), conn.clone());
+        let cargo = Cargo { place, receipt: None };
+        self.tell(&conn.device, number, Kind::Connected(conn.version), b"", cargo);
+        count(&self.totals.accepted);
+        Ok(conn)
+    }
+
+    /// Ends a connection, once: its unwritten commands are lost, its will and its end are told, its task is woken.
+    pub(super) fn end(&self, conn: &Conn, why: Closed) {
+        let mut state = conn.state();
+        let Some(end) = state.end.take() else { return };
+        state.closed = Some(why);
+        for command in state.unwritten() {
+            self.lose(&conn.device, command.ticket, LostWhy::ConnectionClosed, command.place);
+        }
+        let number = conn.number;
+        if let Some(will) = end.will.filter(|_| !matches!(why, Closed::Clean | Closed::Stopped)) {
+            self.tell(&conn.device, number, Kind::Will, &will, Cargo { place: end.will_place, receipt: None });
+        }
+        let cargo = Cargo { place: end.end_place, receipt: None };
+        self.tell(&conn.device, number, Kind::Disconnected(why), b"", cargo);
+        match why {
+            Closed::TakenOver => count(&self.totals.takeovers),
+            Closed::KeepAlive => count(&self.totals.keep_alive_expiries),
+            Closed::Kicked => count(&self.totals.kicks),
+            Closed::ProtocolError => count(&self.totals.protocol_errors),
+            Closed::PacketTooLarge => count(&self.totals.oversize),
+            Closed::Clean
+            | Closed::GoodbyeWithWill
+            | Closed::Lost
+            | Closed::ForeignTopic
+            | Closed::ReportRefused
+            | Closed::Stopped => {}
+        }
+        state.wake();
+    }
+
+    /// Forgets a connection that has ended, unless another one has its place already.
+    pub(super) fn forget(&self, conn: &Arc<Conn>) {
+        let mut devices = lock(&self.devices);
+        if devices.get(&conn.device).is_some_and(|now| Arc::ptr_eq(now, conn)) {
+            devices.remove(&conn.device);
+        }
+    }
+
+    pub(super) fn kick(&self, device: &str) {
+        self.kicks.fetch_add(1, Ordering::SeqCst);
+        let mut devices = lock(&self.devices); // held until the end is told, so that a newcomer is told behind it
+        if let Some(conn) = devices.remove(device) {
+            self.end(&conn, Closed::Kicked);
+        }
+    }
+
+    /// Grows with each kick. A handshake reads it before it asks for the credentials and after the device is in.
+    pub(super) fn kicks(&self) -> u64 {
+        self.kicks.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn connected(&self, device: &str) -> bool {
+        lock(&self.devices).contains_key(device)
+    }
+
+    /// All connections, for the sweep.
+    pub(super) fn connections(&self) -> Vec<Arc<Conn>> {
+        lock(&self.devices).values().cloned().collect()
+    }
+
+    // ── towards the hub ──
+
+    /// Puts a message for the hub on the up lane.
+    pub(super) fn tell(&self, device: &str, connection: u64, kind: Kind, payload: &[u8], cargo: Cargo) {
+        let up = Up { kind, connection, device, payload };
+        self.up.push(cargo, up.bytes(), |out| up.write(out));
+    }
+
+    /// Tells that a command was lost.
+    pub(super) fn lose(&self, device: &str, ticket: u64, why: LostWhy, place: Place) {
+        count(&self.totals.commands_lost);
+        self.tell(device, 0, Kind::Lost { ticket, why }, b"", Cargo { place, receipt: None });
+    }
+
+    /// A message for the hub came out of the bus. Its place is reserved: this never waits.
+    pub(super) fn deliver(&self, body: Bytes, cargo: Cargo) {
+        let Some((kind, connection, name, payload)) = frame::read_up(body) else { return };
+        let device: Arc<str> = String::from_utf8_lossy(&name).into();
+        let receipt = cargo.receipt.unwrap_or_else(Receipt::none);
+        let message = match kind {
+            Kind::Connected(version) => FromDevice::Connected { device, connection, version },
+            Kind::Disconnected(why) => FromDevice::Disconnected { device, connection, why },
+            Kind::Event { retained } => FromDevice::Event { device, connection, payload, retained, receipt },
+            Kind::Status { retained } => FromDevice::Status { device, connection, payload, retained, receipt },
+            Kind::Will => FromDevice::Will { device, connection, payload },
+            Kind::Written { ticket } => FromDevice::Written { device, ticket },
+            Kind::Lost { ticket, why } => FromDevice::Lost { device, ticket, why },
+        };
+        cargo.place.send(message);
+    }
+
+    // ── towards the device ──
+
+    pub(super) fn send(&self, device: &str, payload: &[u8], ticket: u64) -> Result<(), SendError> {
+        if !self.bus_runs() {
+            return Err(SendError::BusDown);
+        }
+        if self.down.waiting_bytes() + payload.len() > self.settings.command_bytes_max {
+            return Err(SendError::Full);
+        }
+        let place = self.place().ok_or(SendError::Full)?;
+        count(&self.totals.commands_in);
+        let why = if device.len() > DEVICE_BYTES_MAX {
+            LostWhy::NotConnected // no device has such a name
+        } else if payload.len() > self.settings.packet_bytes_max {
+            LostWhy::TooLarge
+        } else {
+            let down = Down { ticket, device, payload };
+            self.down.push(place, down.bytes(), |out| down.write(out));
+            return Ok(());
+        };
+        count(&self.totals.commands_lost);
+        place.send(FromDevice::Lost { device: device.into(), ticket, why });
+        Ok(())
+    }
+
+    /// A command came out of the bus: into its device's buffer, or lost. Never waits for the device.
+    pub(super) fn deliver_command(&self, body: Bytes, place: Place) {
+        let Some((ticket, name, payload)) = frame::read_down(body) else { return };
+        let device = String::from_utf8_lossy(&name);
+        let conn = lock(&self.devices).get(&*device).cloned();
+        let Some(conn) = conn else { return self.lose(&device, ticket, LostWhy::NotConnected, place) };
+        let mut state = conn.state();
+        let packet_bytes = encode::command_bytes(conn.version, &conn.device, payload.len());
+        let why = if state.closed.is_some() {
+            LostWhy::NotConnected
+        } else if !state.subscribed {
+            LostWhy::NotSubscribed
+        } else if packet_bytes > conn.packet_bytes_max.min(self.settings.packet_bytes_max) {
+            LostWhy::TooLarge
+        } else if state.out.len() + packet_bytes > self.settings.outbound_bytes_max {
+            LostWhy::OutboundFull
+        } else {
+            return state.put_command(ticket, place, |out| encode::command(out, conn.version, &conn.device, &payload));
+        };
+        drop(state);
+        self.lose(&device, ticket, why, place);
+    }
+
+    // ── the whole ──
+
+    pub(super) fn bus_runs(&self) -> bool {
+        self.bus_runs.load(Ordering::Acquire) && !self.stopping.is_cancelled()
+    }
+
+    pub(super) fn counters_now(&self) -> Counters {
+        let (unacknowledged, held_back) = self.credits.now();
+        let sum = |of: fn(&super::router::LineTotals) -> &AtomicU64| {
+            of(&self.up.totals).load(Ordering::Relaxed) + of(&self.down.totals).load(Ordering::Relaxed)
+        };
+        Counters {
+            bus_gaps: sum(|totals| &totals.gaps),
+            bus_resends: sum(|totals| &totals.resends),
+            bus_duplicates: sum(|totals| &totals.duplicates),
+            bus_full: sum(|totals| &totals.full),
+            connections: lock(&self.devices).len() as u64,
+            unacknowledged_bytes: unacknowledged as u64,
+            held_back_connections: held_back as u64,
+            bus_waiting: (self.up.waiting_frames() + self.down.waiting_frames()) as u64,
+            ..self.totals.read()
+        }
+    }
+
+    pub(super) async fn stop(&self, wait_max: Duration) {
+        self.stopping.cancel();
+        for conn in self.connections() {
+            self.end(&conn, Closed::Stopped);
+        }
+        self.tasks.close();
+        if tokio::time::timeout(wait_max, self.tasks.wait()).await.is_err() {
+            tracing::warn!("the broker stopped before all of its connections had ended");
+        }
+        self.bus_stops.cancel();
+        self.bus_ended.cancelled().await;
+    }
+}

@@ -1,0 +1,130 @@
+//! What can be set, each with its unit, default, reason, and what happens at it.
+
+/// Settings of the broker. [`Settings::default`] suits a home lab of up to a thousand devices on a Raspberry Pi.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Devices connected at the same time, 1 to 100 000. Default 1024: an idle one costs about 2 kB. At it a further
+    /// device hears CONNACK 0x89 (3.1.1: 3) and is counted; one that takes over its own older connection still comes in.
+    pub connections_max: usize,
+    /// Milliseconds from a socket's first moment to its whole CONNECT, 100 to 60 000. Default 5000: a slow board on weak
+    /// Wi-Fi needs one or two. At it the socket is closed without a word and counted.
+    pub handshake_ms: u64,
+    /// Sockets that have not finished their CONNECT, 1 to 10 000. Default 256. At it the oldest is cut if it has been
+    /// silent for a second, else the next one waits in the kernel's queue: silent sockets can slow newcomers, never lock them out.
+    pub handshakes_max: usize,
+    /// Bytes of one MQTT packet in either direction, 256 to 16 384. Default 4096: events are at most 2 KiB, commands 512
+    /// bytes (wire.md). A larger one closes its connection (v5: DISCONNECT 0x95; announced in CONNACK).
+    pub packet_bytes_max: usize,
+    /// Reports of one connection that have not been acknowledged, 1 to 1000. Default 10: announced as Receive Maximum in
+    /// v5. At it the connection is not read until one is acknowledged; TCP holds the device back.
+    pub inflight_max: u16,
+    /// Bytes of reports in all that the hub has not taken in, at least 16 packets. Default 1 MiB: a busy home makes some
+    /// kilobytes a second, so this is a hub that is stuck. At it connections are not read until some are taken in.
+    pub credit_bytes: usize,
+    /// Bytes that wait to be written to one device, at least one packet. Default 8192. At it a command is
+    /// [`Lost`](super::FromDevice::Lost) with `outbound_full`, and what the device sends is not read until it reads.
+    pub outbound_bytes_max: usize,
+    /// Bytes of commands on their way through the bus, at least one packet. Default 256 KiB: they stay for milliseconds,
+    /// so this is a dead bus. At it [`Broker::send`](super::Broker::send) says `Full`.
+    pub command_bytes_max: usize,
+    /// Seconds of keep-alive that a device may have, 1 to 43 690. Default 120. A device that asks for more, or for none
+    /// (0), gets this (v5: told as Server Keep Alive); after 1.5 times it without a packet the connection ends.
+    pub keep_alive_max_s: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connections_max: 1024,
+            handshake_ms: 5000,
+            handshakes_max: 256,
+            packet_bytes_max: 4096,
+            inflight_max: 10,
+            credit_bytes: 1 << 20,
+            outbound_bytes_max: 8192,
+            command_bytes_max: 256 << 10,
+            keep_alive_max_s: 120,
+        }
+    }
+}
+
+/// A setting that is out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {got}, allowed are {min} to {max}")]
+pub struct SettingError {
+    /// Which one.
+    pub name: &'static str,
+    /// Its value.
+    pub got: u64,
+    /// The smallest allowed value.
+    pub min: u64,
+    /// The largest allowed value.
+    pub max: u64,
+}
+
+/// What a report costs in credits besides its payload: its frame's head, its entries in lane, window and channel. Also
+/// bounds how many tiny reports fit into the credits.
+pub(super) const REPORT_OVERHEAD_BYTES: usize = 128;
+
+/// Places in the hub's channel for the fates of commands that the hub has not heard yet.
+const COMMAND_PLACES: usize = 4096;
+
+/// Places in the hub's channel for each possible connection: connected, will, disconnected, and one for a reconnect.
+const CONNECTION_PLACES: usize = 4;
+
+/// Places for the bus's own going down and coming up.
+const BUS_PLACES: usize = 2;
+
+impl Settings {
+    /// Whether each value is in its range.
+    ///
+    /// # Errors
+    /// The first one that is not.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let packet = self.packet_bytes_max;
+        let mib_1024 = 1 << 30;
+        for (name, got, min, max) in [
+            ("connections_max", self.connections_max, 1, 100_000),
+            ("handshake_ms", usize::try_from(self.handshake_ms).unwrap_or(usize::MAX), 100, 60_000),
+            ("handshakes_max", self.handshakes_max, 1, 10_000),
+            ("packet_bytes_max", packet, 256, 16_384),
+            ("inflight_max", usize::from(self.inflight_max), 1, 1000),
+            ("credit_bytes", self.credit_bytes, 16 * packet, mib_1024),
+            ("outbound_bytes_max", self.outbound_bytes_max, packet, mib_1024),
+            ("command_bytes_max", self.command_bytes_max, packet, mib_1024),
+            ("keep_alive_max_s", usize::from(self.keep_alive_max_s), 1, 43_690),
+        ] {
+            if !(min..=max).contains(&got) {
+                return Err(SettingError { name, got: got as u64, min: min as u64, max: max as u64 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Places in the hub's channel that reports can need at most.
+    pub(super) fn report_places(&self) -> usize {
+        self.credit_bytes / REPORT_OVERHEAD_BYTES
+    }
+
+    /// The capacity of the hub's channel. Nothing is allocated for a place that is not used.
+    pub(super) fn places(&self) -> usize {
+        self.report_places() + COMMAND_PLACES + CONNECTION_PLACES * self.connections_max + BUS_PLACES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_allowed() {
+        assert_eq!(Settings::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn a_setting_out_of_its_range_is_named_with_the_range() {
+        let settings = Settings { credit_bytes: 100, ..Settings::default() };
+        let error = settings.check().expect_err("100 bytes are too few");
+        assert_eq!(error.to_string(), "credit_bytes is 100, allowed are 65536 to 1073741824");
+    }
+}

@@ -1,0 +1,218 @@
+//! What can be written on the command line.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand};
+
+use super::exit;
+use crate::{names::Lang, property::DeviceId};
+
+/// A home-lab hub whose tool calls say done only when it is done.
+#[derive(Debug, Parser)]
+#[command(version, after_help = exit::help(), after_long_help = exit::help(), max_term_width = 100)]
+pub struct Cli {
+    /// The folder of what the hub must remember [default: $TRUETWIN_DATA, else $XDG_DATA_HOME/truetwin, else
+    /// ~/.local/share/truetwin]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the hub
+    Serve(ServeArgs),
+    /// Show what the hub answers when a relay works, and when it does not; needs nothing but this program
+    Demo(DemoArgs),
+    /// Speak MCP on stdin and stdout, for a client on this machine; uses the hub that runs
+    Mcp(McpArgs),
+    /// Be a device, also one with a fault
+    Sim(SimArgs),
+    /// Give devices their passwords, also while the hub runs
+    Device {
+        /// What to do.
+        #[command(subcommand)]
+        command: DeviceCommand,
+    },
+    /// Set a property of a device, and say what became of it
+    Set {
+        /// Its id or name
+        device: String,
+        /// Its property
+        property: String,
+        /// The value: true, false, a number or a text
+        #[arg(allow_hyphen_values = true)]
+        value: String,
+    },
+    /// Call a tool of the running hub, as an assistant does
+    Call {
+        /// The tool
+        tool: String,
+        /// Its arguments, a JSON object
+        #[arg(default_value = "{}", value_name = "JSON")]
+        arguments: String,
+    },
+    /// Check a configuration and print what is in force
+    CheckConfig {
+        /// The configuration; without one, the defaults
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// The configuration; without one, the defaults (deploy/truetwin.toml lists them)
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where devices connect, instead of mqtt.listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub mqtt: Option<SocketAddr>,
+    /// Where MCP clients connect, instead of http.listen; loopback only; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<SocketAddr>,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// End after the scripted calls; 1 if an answer was not what it must be
+    #[arg(long)]
+    pub exit: bool,
+    /// The language of the sentences: en or zh
+    #[arg(long, value_parser = lang, default_value = "en")]
+    pub lang: Lang,
+}
+
+/// Arguments of `mcp`.
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    /// The hub, instead of the one that runs on the data folder
+    #[arg(long, value_name = "URL")]
+    pub hub: Option<String>,
+    /// Print what to put into the configuration of Claude Desktop, and end
+    #[arg(long)]
+    pub print_config: bool,
+    /// How the hub inside is to be, where none runs on the data folder
+    #[command(flatten)]
+    pub inside: ServeArgs,
+}
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+pub struct SimArgs {
+    /// Where the hub listens for devices, host and port
+    #[arg(long, value_name = "ADDR")]
+    pub mqtt: String,
+    /// The device to be
+    #[arg(long, value_name = "NAME", value_parser = device_id)]
+    pub device: DeviceId,
+    /// The file with its password, so that it is in no list of processes
+    #[arg(long, value_name = "F")]
+    pub password_file: PathBuf,
+    /// What sort of device
+    #[arg(long, value_name = "K")]
+    pub kind: Option<String>,
+    /// What goes wrong
+    #[arg(long, value_name = "X")]
+    pub fault: Option<String>,
+}
+
+/// What to do with devices.
+#[derive(Debug, Subcommand)]
+pub enum DeviceCommand {
+    /// Give a new device a password, and print what to paste into its program
+    Add {
+        /// Its id: 1 to 32 of a-z, 0-9, _ and -
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+        /// Print {"device", "password", "mqtt"} instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the devices that have a password
+    List {
+        /// Print a JSON list instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a device another password; the old one counts no more
+    Rotate {
+        /// Its id
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+        /// Print {"device", "password", "mqtt"} instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a device's password away
+    Remove {
+        /// Its id
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+    },
+}
+
+fn device_id(text: &str) -> Result<DeviceId, String> {
+    DeviceId::new(text).map_err(|error| error.to_string())
+}
+
+fn lang(text: &str) -> Result<Lang, String> {
+    match text {
+        "en" => Ok(Lang::En),
+        "zh" => Ok(Lang::Zh),
+        _ => Err("en or zh is allowed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace())
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_documented_line_is_understood() {
+        for line in [
+            "truetwin serve",
+            "truetwin serve --config f --data d --mqtt 0.0.0.0:1883 --http [::1]:0",
+            "truetwin --data d serve",
+            "truetwin demo --exit --lang zh",
+            "truetwin mcp --hub http://127.0.0.1:8080 --data d",
+            "truetwin mcp --print-config",
+            "truetwin sim --mqtt localhost:1883 --device lamp --password-file f --kind relay --fault stuck",
+            "truetwin device add lamp --json",
+            "truetwin device list --data d",
+            "truetwin device rotate lamp",
+            "truetwin device remove lamp",
+            "truetwin set lamp relay true",
+            "truetwin set heater offset -2.5",
+            "truetwin call ping",
+            "truetwin call switch_device {\"device\":\"lamp\"}",
+            "truetwin check-config --config f",
+        ] {
+            parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_ends_with_the_code_of_usage() {
+        for line in ["truetwin", "truetwin fly", "truetwin device add Lamp", "truetwin demo --lang de", "truetwin sim"]
+        {
+            assert_eq!(parsed(line).expect_err(line).exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! How a command ends.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use super::listen;
+use crate::{config, control, data};
+
+/// The exit codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, and confirmed.
+    Success,
+    /// The operation was not confirmed, or the demo disagreed.
+    NotConfirmed,
+    /// The command line or the configuration.
+    Usage,
+    /// No hub is running.
+    NoHub,
+    /// The address or the data folder is taken.
+    Taken,
+    /// Anything else.
+    Internal,
+}
+
+/// All codes with their meaning, for `--help`.
+const TABLE: &[(Exit, &str)] = &[
+    (Exit::Success, "done, and confirmed"),
+    (Exit::NotConfirmed, "the operation was not confirmed, or the demo disagreed"),
+    (Exit::Usage, "usage or configuration"),
+    (Exit::NoHub, "no hub is running"),
+    (Exit::Taken, "the address or the data folder is taken"),
+    (Exit::Internal, "internal"),
+];
+
+impl Exit {
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::NotConfirmed => 1,
+            Self::Usage => 2,
+            Self::NoHub => 3,
+            Self::Taken => 4,
+            Self::Internal => 5,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        exit.code().into()
+    }
+}
+
+/// An error of the command line itself, with the code to end with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// How to end.
+    pub exit: Exit,
+    /// What was wrong, and what is allowed.
+    pub message: String,
+}
+
+/// With which code an error ends the program: that of the first cause that has one, else [`Exit::Internal`].
+pub fn exit_of(error: &anyhow::Error) -> Exit {
+    error.chain().find_map(known).unwrap_or(Exit::Internal)
+}
+
+fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
+    if let Some(failure) = error.downcast_ref::<Failure>() {
+        return Some(failure.exit);
+    }
+    if error.is::<config::Error>() {
+        return Some(Exit::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<listen::Error>() {
+        return Some(if error.is_taken() { Exit::Taken } else { Exit::Usage });
+    }
+    if let Some(error) = error.downcast_ref::<control::Error>() {
+        return Some(match error {
+            control::Error::NoHub { .. } => Exit::NoHub,
+            control::Error::InTheWay { .. } => Exit::Taken,
+            control::Error::Io { .. } | control::Error::Unreadable { .. } => Exit::Internal,
+        });
+    }
+    error.downcast_ref::<data::Error>().map(|error| match error {
+        data::Error::NoHub { .. } => Exit::NoHub,
+        data::Error::Taken { .. } => Exit::Taken,
+        data::Error::NoPlace | data::Error::DeviceExists(_) | data::Error::UnknownDevice(_) => Exit::Usage,
+        data::Error::Io { .. }
+        | data::Error::Damaged { .. }
+        | data::Error::Newer { .. }
+        | data::Error::Closed { .. }
+        | data::Error::TooManyDevices
+        | data::Error::NoRandomness(_) => Exit::Internal,
+    })
+}
+
+/// The codes, as `--help` ends with them.
+pub(super) fn help() -> String {
+    let mut text = "Exit codes:".to_owned();
+    for (exit, meaning) in TABLE {
+        write!(text, "\n  {}  {meaning}", exit.code()).expect("writing to a string does not fail");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn an_error_has_its_code_however_deep_it_lies() {
+        let taken = data::Error::Taken { path: "d".into(), pid: None };
+        assert_eq!(exit_of(&anyhow::Error::new(taken).context("cannot start")), Exit::Taken);
+        let no_hub: anyhow::Result<()> = Err(control::Error::NoHub { folder: "d".into() }).context("cannot set");
+        assert_eq!(exit_of(&no_hub.expect_err("it is one")), Exit::NoHub);
+        assert_eq!(exit_of(&anyhow::anyhow!("something else")), Exit::Internal);
+    }
+
+    #[test]
+    fn the_help_and_the_module_document_list_the_codes() {
+        for (code, (exit, meaning)) in TABLE.iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), code);
+            assert!(help().contains(&format!("\n  {code}  {meaning}")));
+            let row = format!("//! | {code} | {meaning} |");
+            assert!(include_str!("mod.rs").contains(&row), "{row}");
+        }
+    }
+}

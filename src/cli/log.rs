@@ -1,0 +1,20 @@
+//! Logs: always on stderr, because in `mcp` stdout is the protocol.
+
+use std::io::{self, IsTerminal as _};
+
+use tracing_subscriber::{EnvFilter, fmt};
+
+use super::exit::{Exit, Failure};
+
+/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info.
+const DEFAULT: &str = "info,rmcp=warn";
+
+/// Starts logging; a second call changes nothing.
+pub(super) fn start() -> Result<(), Failure> {
+    let wanted = std::env::var("RUST_LOG").ok().filter(|text| !text.is_empty());
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or(DEFAULT))
+        .map_err(|error| Failure { exit: Exit::Usage, message: format!("RUST_LOG cannot be read: {error}") })?;
+    let colour = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let _already_started = fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colour).try_init();
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! The command line. Its words and exit codes are stable: scripts, units and clients are built on them.
+//!
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | done, and confirmed |
+//! | 1 | the operation was not confirmed, or the demo disagreed |
+//! | 2 | usage or configuration |
+//! | 3 | no hub is running |
+//! | 4 | the address or the data folder is taken |
+//! | 5 | internal |
+//!
+//! Results go to stdout, logs and errors to stderr. This is the only module that speaks on stdout; what a command does
+//! is done by others.
+
+mod args;
+mod device;
+mod exit;
+mod listen;
+mod log;
+mod run;
+
+use std::{
+    future::Future,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use anyhow::Context as _;
+
+pub use self::{
+    args::{Cli, Command, DemoArgs, DeviceCommand, McpArgs, ServeArgs, SimArgs},
+    exit::{Exit, Failure, exit_of},
+    listen::{Error as ListenError, listen},
+};
+use crate::{
+    config::Config,
+    control::{self, Request, Response},
+    data,
+};
+
+/// Runs a command.
+///
+/// # Errors
+/// Whatever went wrong, with its causes; [`exit_of`] says with which code to end.
+pub fn run(cli: Cli) -> anyhow::Result<Exit> {
+    log::start()?;
+    let folder = || data::folder(cli.data.as_deref());
+    match cli.command {
+        Command::Serve(args) => {
+            let config = serve_config(&args)?;
+            block_on(run::serve(config, folder()?))
+        }
+        Command::Demo(args) => block_on(run::demo(args)),
+        Command::Mcp(args) if args.print_config => {
+            say(&mcp_config(&std::env::current_exe().context("cannot find my own path")?, &folder()?))
+        }
+        Command::Mcp(args) => block_on(run::mcp(args, folder()?)),
+        Command::Sim(args) => run::sim(&args),
+        Command::Call { tool, arguments } => {
+            let arguments = call_arguments(&arguments)?;
+            block_on(run::call(tool, arguments, folder()?))
+        }
+        Command::Device { command } => device::run(&command, &folder()?),
+        Command::Set { device, property, value } => set(&folder()?, device, property, &value),
+        Command::CheckConfig { config } => say(&Config::load(config.as_deref())?.in_force()),
+    }
+}
+
+/// The configuration of `serve`: the file, and over it the flags.
+fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
+    let mut config = Config::load(args.config.as_deref())?;
+    if let Some(address) = args.mqtt {
+        config.mqtt.listen = address;
+    }
+    if let Some(address) = args.http {
+        config.http.listen = address;
+    }
+    config.check()?;
+    Ok(config)
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?.block_on(work)
+}
+
+fn set(folder: &Path, device: String, property: String, value: &str) -> anyhow::Result<Exit> {
+    match control::ask(folder, &Request::Set { device, property, value: scalar(value) })? {
+        Response::Answer { success, answer } => {
+            say(&(answer.to_string() + "\n"))?;
+            Ok(if success { Exit::Success } else { Exit::NotConfirmed })
+        }
+        other @ (Response::Device { .. }
+        | Response::Devices { .. }
+        | Response::Removed { .. }
+        | Response::Error { .. }) => unexpected(&other),
+    }
+}
+
+/// The value as its JSON reads, if it is `true`, `false` or a number; any other is a text. The hub checks it against the
+/// property.
+fn scalar(text: &str) -> serde_json::Value {
+    match serde_json::from_str(text) {
+        Ok(value @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_))) => value,
+        Ok(_) | Err(_) => text.into(),
+    }
+}
+
+fn call_arguments(text: &str) -> anyhow::Result<serde_json::Map<String, serde_json::Value>> {
+    let usage = |problem: String| Failure { exit: Exit::Usage, message: problem };
+    match serde_json::from_str(text) {
+        Ok(serde_json::Value::Object(arguments)) => Ok(arguments),
+        Ok(_) => Err(usage(format!("{text} is no JSON object; write for example '{{\"device\":\"lamp\"}}'")).into()),
+        Err(error) => Err(usage(format!("the arguments are not JSON: {error}")).into()),
+    }
+}
+
+/// An answer that is an error, or one to another question.
+fn unexpected(response: &Response) -> anyhow::Result<Exit> {
+    match response {
+        Response::Error { message } => Err(Failure { exit: Exit::Usage, message: message.clone() }.into()),
+        Response::Device { .. } | Response::Devices { .. } | Response::Removed { .. } | Response::Answer { .. } => {
+            Err(Failure { exit: Exit::Internal, message: "the hub answered another question".to_owned() }.into())
+        }
+    }
+}
+
+/// What Claude Desktop and its like want to have in their configuration.
+fn mcp_config(program: &Path, folder: &Path) -> String {
+    let server = serde_json::json!({ "command": program, "args": ["mcp", "--data", folder] });
+    let config = serde_json::json!({ "mcpServers": { "truetwin": server } });
+    format!("{config:#}\n")
+}
+
+/// Writes a result. A reader that has gone, as `head` does, is no mistake.
+fn say(text: &str) -> anyhow::Result<Exit> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("cannot write to stdout"),
+        Ok(()) | Err(_) => Ok(Exit::Success),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_what_it_reads_as() {
+        assert_eq!(scalar("true"), serde_json::json!(true));
+        assert_eq!(scalar("21.5"), serde_json::json!(21.5));
+        assert_eq!(scalar("on"), serde_json::json!("on"));
+        assert_eq!(scalar("#ff8800"), serde_json::json!("#ff8800"));
+        assert_eq!(scalar("null"), serde_json::json!("null"));
+        assert_eq!(scalar("[1]"), serde_json::json!("[1]"));
+    }
+
+    #[test]
+    fn flags_go_over_the_file_and_are_checked_with_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("t.toml");
+        std::fs::write(&file, "[http]\nlisten = \"127.0.0.1:8081\"").expect("a file");
+        let args = |http: Option<&str>| ServeArgs {
+            config: Some(file.clone()),
+            mqtt: Some("0.0.0.0:0".parse().expect("an address")),
+            http: http.map(|http| http.parse().expect("an address")),
+        };
+        let config = serve_config(&args(None)).expect("good");
+        assert_eq!((config.mqtt.listen.to_string(), config.http.listen.port()), ("0.0.0.0:0".to_owned(), 8081));
+        let error = serve_config(&args(Some("0.0.0.0:80"))).expect_err("not loopback");
+        assert!(error.to_string().contains("--http"), "{error}");
+        assert_eq!(exit_of(&error), Exit::Usage);
+    }
+}

@@ -1,0 +1,145 @@
+//! The commands that run something: each hands its arguments on and turns what came of it into an exit code.
+
+use std::{
+    future::Future,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+
+use super::{DemoArgs, Exit, Failure, McpArgs, SimArgs, listen, say, serve_config};
+use crate::{
+    config::Config,
+    data::{self, DataFolder},
+    demo, mcp,
+    serve::Hub,
+    sim,
+};
+
+/// How long `mcp` waits for a hub that holds the data folder and has not said yet where it listens.
+const HUB_JSON_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn serve(config: Config, folder: PathBuf) -> anyhow::Result<Exit> {
+    let hub = hub(config, DataFolder::open(&folder)?).await?;
+    say(&format!("mqtt: {}\nmcp: http://{}/mcp\ndata: {}\n", hub.mqtt_addr(), hub.http_addr(), folder.display()))?;
+    told_to_stop()?.await;
+    hub.stop().await;
+    Ok(Exit::Success)
+}
+
+pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<Exit> {
+    let agreed = demo::run(args.lang, args.exit, told_to_stop()?).await?;
+    Ok(if agreed { Exit::Success } else { Exit::NotConfirmed })
+}
+
+/// MCP on standard input and output: towards the hub that is named, or that runs on the data folder, or one inside.
+pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> {
+    let stop = CancellationToken::new();
+    let (asked, stopping) = (told_to_stop()?, stop.clone());
+    tokio::spawn(async move {
+        asked.await;
+        stopping.cancel();
+    });
+    let config = serve_config(&args.inside)?;
+    if let Some(url) = &args.hub {
+        mcp::bridge(&mcp_url(url), config.language(), stop).await?;
+        return Ok(Exit::Success);
+    }
+    match DataFolder::open(&folder) {
+        Ok(data) => inside(config, data, stop).await,
+        Err(data::Error::Taken { .. }) => {
+            let url = mcp_url(&running(&folder).await?.http);
+            mcp::bridge(&url, config.language(), stop).await?;
+            Ok(Exit::Success)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The hub inside the process of its only client; devices and other clients may use it as long as that stays.
+async fn inside(config: Config, data: DataFolder, stop: CancellationToken) -> anyhow::Result<Exit> {
+    let hub = hub(config, data).await?;
+    let served = mcp::stdio(hub.parts().mcp_server(mcp::Transport::Stdio), stop).await;
+    hub.stop().await;
+    served?;
+    Ok(Exit::Success)
+}
+
+pub(super) fn sim(args: &SimArgs) -> anyhow::Result<Exit> {
+    let password = std::fs::read_to_string(&args.password_file)
+        .with_context(|| format!("cannot read the password file {}", args.password_file.display()))?;
+    let usage = |message: String| Failure { exit: Exit::Usage, message };
+    let mqtt = args.mqtt.parse().map_err(|_| usage(format!("{} is no address and port", args.mqtt)))?;
+    if let Some(kind) = args.kind.as_deref().filter(|kind| *kind != "socket") {
+        return Err(usage(format!("there is no kind {kind}; allowed: socket")).into());
+    }
+    let fault = args.fault.as_deref().unwrap_or("none").parse().map_err(|error| usage(format!("{error}")))?;
+    sim::run(sim::Options {
+        mqtt,
+        device: args.device.to_string(),
+        password: password.trim().to_owned(),
+        fault,
+        ..sim::Options::default()
+    })?;
+    Ok(Exit::Success)
+}
+
+/// One tool call on the running hub, through its MCP server.
+pub(super) async fn call(
+    tool: String,
+    arguments: serde_json::Map<String, serde_json::Value>,
+    folder: PathBuf,
+) -> anyhow::Result<Exit> {
+    let url = mcp_url(&data::read_hub_json(&folder)?.http);
+    // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
+    let no_hub = |error| Failure { exit: Exit::NoHub, message: format!("no hub answers at {url}: {error}") };
+    let client = mcp::Client::connect(&url).await.map_err(no_hub)?;
+    let called = client.call(&tool, arguments.into()).await;
+    client.close().await;
+    let answer = called?.structured;
+    say(&format!("{answer:#}\n"))?;
+    Ok(if answer["result"] == "confirmed" { Exit::Success } else { Exit::NotConfirmed })
+}
+
+async fn hub(config: Config, data: DataFolder) -> anyhow::Result<Hub> {
+    let bind = |address, flag| -> anyhow::Result<tokio::net::TcpListener> {
+        let listener = listen(address, flag)?;
+        tokio::net::TcpListener::from_std(listener).context("the listener cannot be used")
+    };
+    let (mqtt, http) = (bind(config.mqtt.listen, "--mqtt")?, bind(config.http.listen, "--http")?);
+    Ok(Hub::start(config, data, mqtt, http).await?)
+}
+
+/// Where the hub that holds the folder listens; it may have locked the folder a moment before it says so.
+async fn running(folder: &Path) -> Result<data::HubJson, data::Error> {
+    let by = tokio::time::Instant::now() + HUB_JSON_WITHIN;
+    loop {
+        match data::read_hub_json(folder) {
+            Err(data::Error::NoHub { .. }) if tokio::time::Instant::now() < by => {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            read => return read,
+        }
+    }
+}
+
+/// The MCP endpoint of a hub's URL, with or without its path.
+fn mcp_url(hub: &str) -> String {
+    let hub = hub.trim_end_matches('/');
+    if hub.ends_with("/mcp") { hub.to_owned() } else { format!("{hub}/mcp") }
+}
+
+/// Ends with SIGTERM or SIGINT.
+fn told_to_stop() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for SIGINT")?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

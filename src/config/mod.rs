@@ -1,0 +1,217 @@
+//! Every setting, with its unit, its default and what is allowed; the file it comes from, and the rules between
+//! settings.
+//!
+//! No file is needed. A file names only what it changes; an unknown key or an impossible value is an error with the
+//! line and what is allowed, because a setting that is silently ignored is a lie about what the hub does.
+//! `deploy/truetwin.toml` is the example, generated from the table in `schema.rs`.
+//!
+//! Knows nothing of sockets, of the data folder or of devices that connect: it only says what the owner wants.
+
+mod overrides;
+mod read;
+mod rules;
+mod schema;
+mod setting;
+mod show;
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+pub use self::{
+    read::Place,
+    rules::Broken,
+    schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, Timing, Top},
+};
+use crate::{
+    names::{Label, Lang, Name},
+    property::{DeviceId, PropertyName},
+};
+
+/// The largest file that is read, bytes: room for some thousand devices, too little to fill the memory by a wrong path.
+const FILE_BYTES_MAX: u64 = 1_048_576;
+
+/// All settings in force.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Config {
+    /// Those at the top of the file.
+    pub top: Top,
+    /// Where devices connect.
+    pub mqtt: Mqtt,
+    /// Where MCP clients connect.
+    pub http: Http,
+    /// How long things may take.
+    pub timing: Timing,
+    /// How much may wait.
+    pub limits: Limits,
+    /// What the owner says about single devices, whether or not they have credentials.
+    pub devices: BTreeMap<DeviceId, Device>,
+}
+
+/// What the owner says about one device.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Device {
+    /// Its names, as they stand in the file.
+    pub text: DeviceText,
+    /// Its properties.
+    pub properties: BTreeMap<PropertyName, PropertySettings>,
+}
+
+/// Why there is no configuration. The text names the file, the line and what is allowed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is too long.
+    #[error("the configuration {} has more than {FILE_BYTES_MAX} bytes", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is no TOML.
+    #[error("{place}: {message}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What the TOML reader says.
+        message: String,
+    },
+    /// A key that there is not.
+    #[error(
+        "{place}: unknown key {key}{}; known here: {}",
+        near.as_ref().map(|near| format!(", did you mean {near}?")).unwrap_or_default(),
+        known.join(", ")
+    )]
+    UnknownKey {
+        /// Where.
+        place: Place,
+        /// The key with its section.
+        key: String,
+        /// The known key that is nearest, if one is near.
+        near: Option<String>,
+        /// The keys that are known in this section.
+        known: Vec<String>,
+    },
+    /// A value that the key does not take.
+    #[error("{place}: {key} is {found}; it takes {allowed}")]
+    Value {
+        /// Where.
+        place: Place,
+        /// The key with its section.
+        key: String,
+        /// What was found.
+        found: String,
+        /// What is allowed, as a noun.
+        allowed: String,
+    },
+    /// A rule between settings that does not hold.
+    #[error("{}{broken}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
+    Rule {
+        /// Where the key stands, if it is in the file.
+        place: Option<Place>,
+        /// The rule.
+        broken: Broken,
+    },
+}
+
+impl Config {
+    /// Reads and checks a file; without one, the defaults.
+    ///
+    /// # Errors
+    /// [`Error`] if it cannot be read, is no TOML, or holds an unknown key, an impossible value or a combination that
+    /// [`Config::check`] refuses.
+    pub fn load(path: Option<&Path>) -> Result<Self, Error> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
+            return Err(Error::TooLong { path: path.to_owned() });
+        }
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Reads and checks the text of a file; `file` is what errors call it.
+    ///
+    /// # Errors
+    /// As [`Config::load`].
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let (config, places) = read::read(file, text)?;
+        match rules::check(&config) {
+            Ok(()) => Ok(config),
+            Err(broken) => Err(Error::Rule { place: places.get(broken.key).cloned(), broken }),
+        }
+    }
+
+    /// Checks the rules between settings (semantics 4.8, 4.9); to be called again after the command line has changed
+    /// something.
+    ///
+    /// # Errors
+    /// [`Error::Rule`] with the first rule that does not hold.
+    pub fn check(&self) -> Result<(), Error> {
+        rules::check(self).map_err(|broken| Error::Rule { place: None, broken })
+    }
+
+    /// The example file: every key with its documentation at its default.
+    pub fn example() -> String {
+        show::example()
+    }
+
+    /// What is in force, as a file that gives the same again.
+    pub fn in_force(&self) -> String {
+        show::in_force(self)
+    }
+
+    /// The language where a client does not ask for one.
+    pub fn language(&self) -> Lang {
+        self.top.language
+    }
+
+    /// What a device is called and where it is; without a word from the owner its id is its name (semantics 2.9).
+    pub fn name(&self, id: &DeviceId) -> Name {
+        let text = self.devices.get(id).map(|device| &device.text);
+        let named = text.and_then(|text| label(text.name.as_ref(), text.name_zh.as_ref()));
+        let room = text.and_then(|text| label(text.room.as_ref(), text.room_zh.as_ref()));
+        Name { device: id.clone(), label: named.unwrap_or_else(|| Label::same(id.as_str())), room }
+    }
+
+    /// What the owner says about one property, if anything.
+    pub fn property(&self, device: &DeviceId, property: &str) -> Option<&PropertySettings> {
+        self.devices.get(device)?.properties.get(property)
+    }
+}
+
+impl Timing {
+    /// The longest that an operation takes until the device begins: to its connection, to its acknowledgement, to its
+    /// task (semantics 4.9).
+    pub fn begin(&self) -> Duration {
+        ms(self.broker_ms) + ms(self.ack_ms) + ms(self.start_ms)
+    }
+
+    /// How long a device may be silent until it is suspected: two and a half heartbeats, so that one lost and one
+    /// late do no harm (semantics 5.5).
+    pub fn suspected_after(&self) -> Duration {
+        ms(self.heartbeat_ms) * 5 / 2
+    }
+}
+
+/// A setting in milliseconds as a duration.
+pub fn ms(setting_ms: u32) -> Duration {
+    Duration::from_millis(u64::from(setting_ms))
+}
+
+fn label(en: Option<&String>, zh: Option<&String>) -> Option<Label> {
+    let (en, zh) = (en.or(zh)?, zh.or(en)?);
+    Some(Label { en: en.clone(), zh: zh.clone() })
+}

@@ -1,0 +1,73 @@
+//! What must hold between settings (the range of each alone is in the table).
+
+use super::{Config, ms};
+
+/// How many of the largest packets the credits must hold at least, as the door wants it.
+const CREDIT_PACKETS_MIN: usize = 16;
+
+/// A rule that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}{} {problem}", flag.map(|flag| format!(" ({flag})")).unwrap_or_default())]
+pub struct Broken {
+    /// The key to change.
+    pub key: &'static str,
+    /// The flag of the command line that sets the same.
+    pub flag: Option<&'static str>,
+    /// Its value, what is wrong with it, and what is allowed.
+    pub problem: String,
+}
+
+/// The first rule that does not hold.
+pub(super) fn check(config: &Config) -> Result<(), Broken> {
+    let Config { mqtt, http, timing, .. } = config;
+    let broken = |key, flag, problem| Err(Broken { key, flag, problem });
+
+    // Whoever reaches the HTTP port can move everything; devices have credentials, HTTP clients have none yet.
+    if !http.listen.ip().is_loopback() {
+        let problem = format!(
+            "is {}: HTTP clients have no credentials yet, so only loopback addresses (127.0.0.0/8, ::1) are allowed",
+            http.listen
+        );
+        return broken("http.listen", Some("--http"), problem);
+    }
+    if http.listen == mqtt.listen && http.listen.port() != 0 {
+        let problem = format!("is {}, the same as mqtt.listen; each needs a port of its own", http.listen);
+        return broken("http.listen", Some("--http"), problem);
+    }
+    let credit_bytes_min = CREDIT_PACKETS_MIN * mqtt.packet_bytes_max;
+    if mqtt.credit_bytes < credit_bytes_min {
+        let problem = format!(
+            "is {}; at least {CREDIT_PACKETS_MIN} times mqtt.packet_bytes_max ({credit_bytes_min}) is needed, or a few \
+             large packets would hold back all devices",
+            mqtt.credit_bytes
+        );
+        return broken("mqtt.credit_bytes", None, problem);
+    }
+    // Semantics 4.8 and 4.9: what cannot begin before the caller must be answered is never sent.
+    let begin = config.timing.begin();
+    if ms(timing.answer_by_ms) <= ms(timing.answer_margin_ms) + begin {
+        let problem = format!(
+            "is {}; more than answer_margin_ms + broker_ms + ack_ms + start_ms ({}) is needed, or nothing could begin in time",
+            timing.answer_by_ms,
+            u128::from(timing.answer_margin_ms) + begin.as_millis()
+        );
+        return broken("timing.answer_by_ms", None, problem);
+    }
+    if ms(timing.act_by_max_ms) < begin {
+        let problem = format!(
+            "is {}; at least broker_ms + ack_ms + start_ms ({}) is needed, or those allowances could never be used",
+            timing.act_by_max_ms,
+            begin.as_millis()
+        );
+        return broken("timing.act_by_max_ms", None, problem);
+    }
+    if ms(timing.wait_online_ms) + ms(timing.answer_margin_ms) >= ms(timing.answer_by_ms) {
+        let problem = format!(
+            "is {}; less than answer_by_ms - answer_margin_ms ({}) is needed, or the caller would be answered while waiting",
+            timing.wait_online_ms,
+            timing.answer_by_ms - timing.answer_margin_ms
+        );
+        return broken("timing.wait_online_ms", None, problem);
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The table of all settings: name, documentation, type, default and what is allowed, each once.
+//!
+//! The structs, their defaults, the reader, the example file and `check-config` are all made of it, so none of them
+//! can drift from the others. To add a setting, add a line here (and a rule in `rules.rs` if it depends on another),
+//! then run the tests of `tests/config.rs` with `UPDATE_GOLDEN=1`.
+
+use std::net::SocketAddr;
+
+use super::setting::{Allowed, Key, Section, Setting};
+use crate::{names::Lang, property::Evidence};
+
+/// Declares a section: a struct with one field a key, its defaults, and the table of its keys.
+macro_rules! section {
+    ($(#[doc = $about:literal])+ $name:ident {
+        $($(#[doc = $doc:literal])+ $key:ident: $kind:ty = $default:expr, $allowed:expr;)+
+    }) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $(
+                $(#[doc = $doc])+
+                #[doc = concat!("\nDefault `", stringify!($default), "`; allowed: `", stringify!($allowed), "`.")]
+                pub $key: $kind,
+            )+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $default,)+ }
+            }
+        }
+
+        impl Section for $name {
+            const ABOUT: &'static [&'static str] = &[$($about),+];
+            const KEYS: &'static [Key<Self>] = &[$(Key {
+                name: stringify!($key),
+                doc: &[$($doc),+],
+                allowed: $allowed,
+                get: |section| section.$key.scalar(),
+                set: |section, scalar| Setting::from_scalar(scalar).map(|value| section.$key = value).is_some(),
+            },)+];
+        }
+    };
+}
+
+/// Numbers from `min` to `max`, both allowed.
+const fn within(min: u32, max: u32) -> Allowed {
+    Allowed::Number { min, max }
+}
+
+section! {
+    /// Settings that stand alone, at the top of the file.
+    Top {
+        /// The language of sentences and names where a client does not ask for one.
+        language: Lang = Lang::En, Allowed::Words(&["en", "zh"]);
+    }
+}
+
+section! {
+    /// Where devices connect. Every device has credentials (truetwin device add), so any address may be opened.
+    Mqtt {
+        /// The address for devices. Loopback only, until you decide otherwise: "0.0.0.0:1883" opens it to the network.
+        /// Port 0 takes a free one.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 1883)), Allowed::Address;
+        /// Connections at once, those in the handshake included. One more is closed unread, so a flood costs nobody
+        /// who is connected. An idle connection costs about 2 kB.
+        connections_max: usize = 1024, within(1, 100_000);
+        /// The largest MQTT packet a device may send; a larger one ends its connection. An event is at most 2 KiB.
+        packet_bytes_max: usize = 4_096, within(2_304, 16_384);
+        /// Reports of one device that may wait for their acknowledgement. At the limit its connection is not read
+        /// until some are taken in; nothing is dropped.
+        inflight_max: u16 = 10, within(1, 1_000);
+        /// Bytes of reports of all devices together that may wait to be taken in. At the limit reading stops
+        /// everywhere until there is room; nothing is dropped.
+        credit_bytes: usize = 1_048_576, within(36_864, 67_108_864);
+        /// How long a new connection may take to say who it is, before it is closed.
+        handshake_ms: u32 = 5_000, within(100, 60_000);
+    }
+}
+
+section! {
+    /// Where MCP clients, Prometheus and health checks connect. There are no HTTP credentials yet: loopback only.
+    Http {
+        /// The address. Port 0 takes a free one.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)), Allowed::Address;
+        /// MCP sessions at once. One more is refused with 503 until another ends.
+        sessions_max: usize = 64, within(1, 4_096);
+    }
+}
+
+section! {
+    /// How long things may take.
+    Timing {
+        /// When a caller is answered at the latest, if its client names no shorter limit.
+        answer_by_ms: u32 = 30_000, within(100, 600_000);
+        /// How much earlier an operation ends, so that its record and its answer are out in time.
+        answer_margin_ms: u32 = 50, within(1, 5_000);
+        /// How long a command may take until it is written to the device's connection.
+        broker_ms: u32 = 1_000, within(10, 60_000);
+        /// How long a device may take to say that it has the command.
+        ack_ms: u32 = 1_000, within(10, 60_000);
+        /// How long a device may take from there until it begins.
+        start_ms: u32 = 1_000, within(10, 60_000);
+        /// What is added to the time a device says it needs: a relay that expects 300 ms is allowed 1 s.
+        report_margin_ms: u32 = 700, within(0, 60_000);
+        /// How long a device may take to answer when it is asked for its state.
+        read_back_ms: u32 = 1_000, within(10, 60_000);
+        /// The longest time after a call in which its operation may still begin to move something.
+        act_by_max_ms: u32 = 30_000, within(100, 600_000);
+        /// How long a call waits for a device that has just gone away, before it is refused as offline.
+        wait_online_ms: u32 = 2_500, within(0, 60_000);
+        /// How lately a device must have been heard for that wait to be worth while.
+        recently_seen_ms: u32 = 60_000, within(0, 3_600_000);
+        /// How long after its start the hub waits for devices that have not connected yet, instead of refusing.
+        just_started_ms: u32 = 30_000, within(0, 600_000);
+        /// How often a device shows that its control task lives. After 2.5 of them without one it is suspected.
+        heartbeat_ms: u32 = 10_000, within(1_000, 600_000);
+    }
+}
+
+section! {
+    /// How much may wait, and how often a part may fail.
+    Limits {
+        /// Operations that may wait on one property behind the one that runs. One more is refused at once: a queue
+        /// behind a slow relay only makes late answers.
+        queued_per_property: usize = 8, within(1, 256);
+        /// Ended operations that are remembered for each device, for check_operation. The oldest is forgotten.
+        records_per_device: usize = 64, within(1, 4_096);
+        /// How often the part of the hub that serves one device may fail within actor_restarts_window_ms and be
+        /// restarted. Once more, and the device is set aside (quarantined) until the hub is restarted.
+        actor_restarts_max: usize = 5, within(0, 100);
+        /// The time in which those restarts are counted.
+        actor_restarts_window_ms: u32 = 60_000, within(1_000, 3_600_000);
+    }
+}
+
+/// Longest display name of a device or room, characters (semantics 2.9).
+const NAME_CHARS_MAX: usize = 32;
+
+section! {
+    /// What the owner says about one device. Nothing of it is needed; without a name its id is its name.
+    DeviceText {
+        /// What it is called. With only one of name and name_zh, that one serves both languages.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// What it is called in Chinese.
+        name_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is. With only one of room and room_zh, that one serves both languages.
+        room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is, in Chinese.
+        room_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+    }
+}
+
+section! {
+    /// What the owner says about one property of a device, instead of what the device says itself.
+    PropertySettings {
+        /// How long a value must hold after completion before the device is asked for it again.
+        stable_ms: Option<u32> = None, within(0, 600_000);
+        /// The evidence that an answer of success needs, where less than the device offers is enough for you.
+        required_evidence: Option<Evidence> = None, Allowed::Words(&["firmware", "pin", "sensor"]);
+        /// How long it takes from beginning to completion.
+        expected_ms: Option<u32> = None, within(0, 3_600_000);
+    }
+}

@@ -1,0 +1,211 @@
+//! What a setting is: a key with a type, a default and what is allowed; how it is read from a TOML scalar and
+//! written as one.
+
+use std::{fmt, net::SocketAddr};
+
+use crate::{names::Lang, property::Evidence};
+
+/// A value as the file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    /// A whole number.
+    Number(i64),
+    /// A string.
+    Text(String),
+}
+
+impl fmt::Display for Scalar {
+    /// As TOML.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+        }
+    }
+}
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Allowed {
+    /// A whole number in a range, both ends allowed.
+    Number {
+        /// The smallest.
+        min: u32,
+        /// The largest.
+        max: u32,
+    },
+    /// An IP address and port.
+    Address,
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A text without line breaks, not empty.
+    Text {
+        /// The longest, characters.
+        chars_max: usize,
+    },
+}
+
+impl Allowed {
+    /// Whether the value is of the sort and in the range.
+    pub(super) fn takes(self, scalar: &Scalar) -> bool {
+        match (self, scalar) {
+            (Self::Number { min, max }, Scalar::Number(number)) => (i64::from(min)..=i64::from(max)).contains(number),
+            (Self::Address, Scalar::Text(text)) => text.parse::<SocketAddr>().is_ok(),
+            (Self::Words(words), Scalar::Text(text)) => words.contains(&text.as_str()),
+            (Self::Text { chars_max }, Scalar::Text(text)) => {
+                let count = text.chars().count();
+                count <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
+            }
+            (Self::Number { .. }, Scalar::Text(_)) => false,
+            (Self::Address | Self::Words(_) | Self::Text { .. }, Scalar::Number(_)) => false,
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    /// As a noun for errors and for the example file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Address => write!(f, "an IP address and port such as \"127.0.0.1:1883\""),
+            Self::Words(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                f.write_str(&words.join(" or "))
+            }
+            Self::Text { chars_max } => write!(f, "a text of 1 to {chars_max} characters without line breaks"),
+        }
+    }
+}
+
+/// One key of a section.
+pub(super) struct Key<S> {
+    /// Its name, units last.
+    pub(super) name: &'static str,
+    /// Its documentation, line by line, each with the leading space of a doc comment.
+    pub(super) doc: &'static [&'static str],
+    /// What it takes.
+    pub(super) allowed: Allowed,
+    /// Reads the field; `None` if it is not set.
+    pub(super) get: fn(&S) -> Option<Scalar>,
+    /// Writes the field with a value that `allowed` takes; `false` if it does not fit the field's type.
+    pub(super) set: fn(&mut S, &Scalar) -> bool,
+}
+
+/// A group of keys.
+pub(super) trait Section: Default + 'static {
+    /// What it is about, line by line, each with the leading space of a doc comment.
+    const ABOUT: &'static [&'static str];
+    /// Its keys, in the order of the example file.
+    const KEYS: &'static [Key<Self>];
+}
+
+/// A type that a key can have.
+pub(super) trait Setting: Sized {
+    /// As the file has it; `None` if it is not set.
+    fn scalar(&self) -> Option<Scalar>;
+    /// From the file; `None` if it does not fit.
+    fn from_scalar(scalar: &Scalar) -> Option<Self>;
+}
+
+impl Setting for u32 {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Number(i64::from(*self)))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        number(scalar)
+    }
+}
+
+impl Setting for u16 {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Number(i64::from(*self)))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        number(scalar)
+    }
+}
+
+impl Setting for usize {
+    fn scalar(&self) -> Option<Scalar> {
+        i64::try_from(*self).ok().map(Scalar::Number)
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        number(scalar)
+    }
+}
+
+impl Setting for SocketAddr {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.to_string()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        text(scalar)?.parse().ok()
+    }
+}
+
+impl Setting for String {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.clone()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        text(scalar).map(|text| text.trim().to_owned())
+    }
+}
+
+impl Setting for Lang {
+    fn scalar(&self) -> Option<Scalar> {
+        let word = match self {
+            Self::En => "en",
+            Self::Zh => "zh",
+        };
+        Some(Scalar::Text(word.to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match text(scalar)? {
+            "en" => Some(Self::En),
+            "zh" => Some(Self::Zh),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Evidence {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.as_str().to_owned()))
+    }
+
+    /// Only what can be required: never less than `firmware` (semantics 3.5).
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        [Self::Firmware, Self::Pin, Self::Sensor].into_iter().find(|e| Some(e.as_str()) == text(scalar))
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn scalar(&self) -> Option<Scalar> {
+        self.as_ref().and_then(Setting::scalar)
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        T::from_scalar(scalar).map(Some)
+    }
+}
+
+fn number<T: TryFrom<i64>>(scalar: &Scalar) -> Option<T> {
+    match scalar {
+        Scalar::Number(number) => T::try_from(*number).ok(),
+        Scalar::Text(_) => None,
+    }
+}
+
+fn text(scalar: &Scalar) -> Option<&str> {
+    match scalar {
+        Scalar::Text(text) => Some(text),
+        Scalar::Number(_) => None,
+    }
+}

@@ -1,0 +1,115 @@
+//! A [`Config`] as a file: with its documentation as the example, without it as what is in force.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use super::{
+    Config, Device,
+    read::PROPERTIES,
+    schema::{DeviceText, PropertySettings},
+    setting::{Key, Section},
+};
+use crate::property::{DeviceId, Evidence};
+
+/// What stands at the top of the example.
+const HEAD: &str = "\
+# Every setting of truetwin with its default. No file is needed; one that names only what you change is enough:
+#     truetwin serve --config FILE
+# `truetwin check-config --config FILE` says what is wrong in a file, or prints what is in force.
+# Generated from the code (src/config/schema.rs); a test holds the two together.
+
+";
+
+/// The device in the example, because there is none by default.
+const SAMPLE_DEVICE: &str = "desk-lamp";
+
+/// The example file: every key, documented, at its default; one device, commented out.
+pub(super) fn example() -> String {
+    let mut out = HEAD.to_owned();
+    let config = Config::default();
+    documented(&mut out, "", &config.top, "");
+    documented(&mut out, "mqtt", &config.mqtt, "");
+    documented(&mut out, "http", &config.http, "");
+    documented(&mut out, "timing", &config.timing, "");
+    documented(&mut out, "limits", &config.limits, "");
+    documented(&mut out, &format!("devices.{SAMPLE_DEVICE}"), &sample_text(), "# ");
+    let property = format!("devices.{SAMPLE_DEVICE}.{PROPERTIES}.relay");
+    documented(&mut out, &property, &sample_property(), "# ");
+    let end = out.trim_end().len();
+    out.truncate(end);
+    out.push('\n');
+    out
+}
+
+/// What is in force, as a file that gives the same again; a comment stands where it is not the default.
+pub(super) fn in_force(config: &Config) -> String {
+    let mut out = String::new();
+    plain(&mut out, "", &config.top);
+    plain(&mut out, "mqtt", &config.mqtt);
+    plain(&mut out, "http", &config.http);
+    plain(&mut out, "timing", &config.timing);
+    plain(&mut out, "limits", &config.limits);
+    devices(&mut out, &config.devices);
+    let end = out.trim_end().len();
+    out.truncate(end);
+    out.push('\n');
+    out
+}
+
+fn devices(out: &mut String, devices: &BTreeMap<DeviceId, Device>) {
+    for (id, device) in devices {
+        plain(out, &format!("devices.{id}"), &device.text);
+        for (property, settings) in &device.properties {
+            let quoted = toml::Value::String(property.to_string());
+            plain(out, &format!("devices.{id}.{PROPERTIES}.{quoted}"), settings);
+        }
+    }
+}
+
+fn documented<S: Section>(out: &mut String, path: &str, section: &S, prefix: &str) {
+    for line in S::ABOUT {
+        line_to(out, &format!("#{line}"));
+    }
+    header(out, path, prefix);
+    for key in S::KEYS {
+        for line in key.doc {
+            line_to(out, &format!("#{line}"));
+        }
+        line_to(out, &format!("# Takes {}.", key.allowed));
+        if let Some(value) = (key.get)(section) {
+            line_to(out, &format!("{prefix}{} = {value}", key.name));
+        }
+    }
+    out.push('\n');
+}
+
+fn plain<S: Section>(out: &mut String, path: &str, section: &S) {
+    header(out, path, "");
+    let default = S::default();
+    for Key { name, get, .. } in S::KEYS {
+        let Some(value) = get(section) else { continue };
+        match get(&default) {
+            Some(usual) if usual != value => line_to(out, &format!("{name} = {value}  # default {usual}")),
+            Some(_) | None => line_to(out, &format!("{name} = {value}")),
+        }
+    }
+    out.push('\n');
+}
+
+fn header(out: &mut String, path: &str, prefix: &str) {
+    if !path.is_empty() {
+        line_to(out, &format!("{prefix}[{path}]"));
+    }
+}
+
+fn line_to(out: &mut String, line: &str) {
+    writeln!(out, "{line}").expect("writing to a string does not fail");
+}
+
+fn sample_text() -> DeviceText {
+    let some = |text: &str| Some(text.to_owned());
+    DeviceText { name: some("desk lamp"), name_zh: some("台灯"), room: some("study"), room_zh: some("书房") }
+}
+
+fn sample_property() -> PropertySettings {
+    PropertySettings { stable_ms: Some(200), required_evidence: Some(Evidence::Firmware), expected_ms: Some(300) }
+}

@@ -1,0 +1,291 @@
+//! The data folder: what a hub must know again after a restart, held by one process at a time.
+//!
+//! | file | what | written |
+//! |---|---|---|
+//! | `hub.lock` | locked by the process that uses the folder; holds its id | at each start |
+//! | `hub.id` | this hub's name in a welcome, random, for ever | once |
+//! | `epoch` | a number that grows with each start of the hub | at each start |
+//! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
+//! | `hub.json` | where the running hub listens | while it runs |
+//! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
+//!
+//! Every file is replaced whole (written beside, synced, renamed), so a power cut leaves the old one or the new one. A
+//! file that cannot be understood is an error that names it, never a silent new beginning: a hub that forgot its
+//! devices would look like one that lost them.
+//!
+//! Knows nothing of sockets or twins; blocks on the disk, so asynchronous callers use `spawn_blocking`.
+
+mod credentials;
+mod file;
+mod place;
+
+use std::{
+    fs::{DirBuilder, File, TryLockError},
+    io::{self, Seek as _, Write as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use self::{
+    credentials::{Credentials, DEVICES_MAX, Secret},
+    place::folder,
+};
+use crate::property::DeviceId;
+
+const LOCK: &str = "hub.lock";
+const HUB_ID: &str = "hub.id";
+const EPOCH: &str = "epoch";
+const HUB_JSON: &str = "hub.json";
+const DEVICES: &str = "devices.json";
+
+/// The largest of the small files that is read, bytes: ten times what any of them needs.
+const SMALL_BYTES_MAX: u64 = 1_024;
+
+/// Random bytes in a hub's id; written as twice as many hex digits, within the 16 characters of the wire protocol.
+const HUB_ID_BYTES: usize = 6;
+
+/// What went wrong with the data folder. The text names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is nowhere to put it.
+    #[error("no place for the data folder: give --data DIR, or set TRUETWIN_DATA, XDG_DATA_HOME or HOME")]
+    NoPlace,
+    /// The disk said no.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        /// What was tried, a verb.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error(
+        "the data folder {} is in use{}; stop that hub, or give another folder with --data",
+        path.display(),
+        pid.map(|pid| format!(" by process {pid}")).unwrap_or_default()
+    )]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+        /// The process, if it has written its id yet.
+        pid: Option<u32>,
+    },
+    /// A file that is not as this program writes it.
+    #[error("{} is damaged: {problem}; restore it from a backup, nothing was changed", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        problem: String,
+    },
+    /// A file of a later version.
+    #[error("{} has version {found}, this program knows {known}; use a newer truetwin, nothing was changed", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The version that is known.
+        known: u64,
+    },
+    /// No hub runs on this folder.
+    #[error("no hub is running on the data folder {}; start one with: truetwin serve", path.display())]
+    NoHub {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder was given back while something still wanted to write.
+    #[error("the data folder {} is closed: the hub is stopping", path.display())]
+    Closed {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A device that has credentials already.
+    #[error("{0} is there already; give it a new password with: truetwin device rotate {0}")]
+    DeviceExists(DeviceId),
+    /// A device without credentials.
+    #[error("no device {0}; truetwin device list shows those there are")]
+    UnknownDevice(DeviceId),
+    /// No more devices.
+    #[error("there are {DEVICES_MAX} devices already, the most that one hub takes")]
+    TooManyDevices,
+    /// The operating system gives no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+/// An open data folder; no other process can open it until this is dropped.
+#[derive(Debug)]
+pub struct DataFolder {
+    lock: Arc<Lock>,
+    hub_id: String,
+    epoch: u64,
+    credentials: Credentials,
+}
+
+/// The proof that this process has the folder. [`Credentials`] hold it weakly, so that a forgotten clone in some task
+/// neither keeps the folder taken nor writes to it once it is somebody else's.
+#[derive(Debug)]
+struct Lock {
+    folder: PathBuf,
+    _file: File,
+}
+
+impl DataFolder {
+    /// Opens the folder for a hub that starts: makes it if it is not there (mode 0700), locks it, and begins a new
+    /// epoch.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] if another process has it; [`Error::Damaged`] or [`Error::Newer`] if a file in it cannot be
+    /// understood; [`Error::Io`] from the disk.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut folder = Self::open_offline(path)?;
+        folder.epoch += 1;
+        file::replace(path, EPOCH, format!("{}\n", folder.epoch).as_bytes())?;
+        Ok(folder)
+    }
+
+    /// Opens the folder for a command that changes something while no hub runs: as [`DataFolder::open`], in the old
+    /// epoch.
+    ///
+    /// # Errors
+    /// As [`DataFolder::open`].
+    pub fn open_offline(path: &Path) -> Result<Self, Error> {
+        let make = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        make.map_err(|source| Error::Io { doing: "make the folder", path: path.to_owned(), source })?;
+        let lock = Arc::new(lock(path)?);
+        // A hub that was killed left it behind, and nobody listens there any more.
+        file::remove(path, HUB_JSON)?;
+        let epoch = read_epoch(path)?;
+        let hub_id = read_or_make_hub_id(path, epoch)?;
+        let credentials = Credentials::load(Arc::downgrade(&lock), path.join(DEVICES))?;
+        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.lock.folder
+    }
+
+    /// The hub's name in a welcome: 12 hex digits, random, the same for ever.
+    pub fn hub_id(&self) -> &str {
+        &self.hub_id
+    }
+
+    /// The number of this start, from 1; greater than at any earlier start of the same hub. A device takes no welcome
+    /// of an older one (wire protocol, *Greeting*).
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The credentials; clones share one set.
+    pub fn credentials(&self) -> Credentials {
+        self.credentials.clone()
+    }
+
+    /// Says in `hub.json` where this hub listens, until the folder is dropped. An address that stands for all (0.0.0.0)
+    /// is written as loopback, where a program on this machine reaches it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the disk.
+    pub fn write_hub_json(&self, mqtt: SocketAddr, http: SocketAddr, pid: u32) -> Result<(), Error> {
+        let (mqtt, http) = (reachable(mqtt), reachable(http));
+        let hub = HubJson { mqtt: mqtt.to_string(), http: format!("http://{http}"), pid };
+        let text = serde_json::to_vec(&hub).expect("two strings and a number are always JSON");
+        file::replace(self.path(), HUB_JSON, &text)
+    }
+}
+
+impl Drop for DataFolder {
+    fn drop(&mut self) {
+        if let Err(error) = file::remove(self.path(), HUB_JSON) {
+            tracing::warn!(%error, "hub.json stays behind");
+        }
+    }
+}
+
+/// Where the running hub listens.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct HubJson {
+    /// Address and port for devices.
+    pub mqtt: String,
+    /// The base of the URLs, without a slash at the end.
+    pub http: String,
+    /// The hub's process.
+    pub pid: u32,
+}
+
+/// Reads where the hub on this folder listens.
+///
+/// # Errors
+/// [`Error::NoHub`] if none runs there; [`Error::Damaged`] if the file is not as a hub writes it.
+pub fn read_hub_json(folder: &Path) -> Result<HubJson, Error> {
+    let path = folder.join(HUB_JSON);
+    let text = file::read(&path, SMALL_BYTES_MAX)?.ok_or_else(|| Error::NoHub { path: folder.to_owned() })?;
+    serde_json::from_str(&text).map_err(|error| Error::Damaged { path, problem: error.to_string() })
+}
+
+fn lock(folder: &Path) -> Result<Lock, Error> {
+    let path = folder.join(LOCK);
+    let io = |doing| {
+        let path = path.clone();
+        move |source| Error::Io { doing, path, source }
+    };
+    let mut file = file::private().read(true).truncate(false).open(&path).map_err(io("open"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let pid = file::read(&path, SMALL_BYTES_MAX)?.and_then(|text| text.trim().parse().ok());
+            return Err(Error::Taken { path: folder.to_owned(), pid });
+        }
+        Err(TryLockError::Error(source)) => return Err(io("lock")(source)),
+    }
+    // In place, not replaced: the lock is on this very file.
+    file.set_len(0).and_then(|()| file.rewind()).map_err(io("write"))?;
+    file.write_all(format!("{}\n", std::process::id()).as_bytes()).map_err(io("write"))?;
+    Ok(Lock { folder: folder.to_owned(), _file: file })
+}
+
+fn read_epoch(folder: &Path) -> Result<Option<u64>, Error> {
+    let path = folder.join(EPOCH);
+    let Some(text) = file::read(&path, SMALL_BYTES_MAX)? else { return Ok(None) };
+    let parsed = text.trim().parse().ok().filter(|epoch| *epoch < u64::MAX);
+    parsed.map(Some).ok_or_else(|| Error::Damaged { path, problem: "it holds no whole number".to_owned() })
+}
+
+/// The epoch is written before the id, so an id without an epoch is a loss: devices that know this hub would take no
+/// welcome of its new first epoch.
+fn read_or_make_hub_id(folder: &Path, epoch: Option<u64>) -> Result<String, Error> {
+    let path = folder.join(HUB_ID);
+    if let Some(text) = file::read(&path, SMALL_BYTES_MAX)? {
+        let id = text.trim();
+        if id.len() != 2 * HUB_ID_BYTES || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(Error::Damaged { path, problem: format!("it does not hold {} hex digits", 2 * HUB_ID_BYTES) });
+        }
+        if epoch.is_none() {
+            let problem = format!("there is none beside {HUB_ID} (without both, the hub begins anew)");
+            return Err(Error::Damaged { path: folder.join(EPOCH), problem });
+        }
+        return Ok(id.to_owned());
+    }
+    if epoch.is_none() {
+        file::replace(folder, EPOCH, b"0\n")?;
+    }
+    let id = file::hex(&file::random::<HUB_ID_BYTES>()?);
+    file::replace(folder, HUB_ID, format!("{id}\n").as_bytes())?;
+    Ok(id)
+}
+
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}

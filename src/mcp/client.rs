@@ -1,0 +1,126 @@
+//! A small MCP client: what `truetwin call`, `truetwin demo` and the bridge speak to a running hub with.
+
+use std::sync::Arc;
+
+use rmcp::{
+    RoleClient, ServiceError, ServiceExt,
+    model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, JsonObject},
+    service::{ClientInitializeError, Peer, RunningService},
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+};
+use serde_json::Value as Json;
+
+/// Why a hub could not be spoken to.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No HTTP client could be made.
+    #[error("no http client can be made")]
+    Http(#[from] reqwest::Error),
+    /// Nobody answers at the address, or it is no MCP server.
+    #[error("no hub answers at {url}")]
+    Connect {
+        /// The address.
+        url: String,
+        /// What went wrong.
+        source: Box<ClientInitializeError>,
+    },
+    /// The arguments are no JSON object.
+    #[error("arguments must be a json object, not {0}")]
+    Arguments(&'static str),
+    /// The call was refused as such (an unknown tool), or the connection broke.
+    #[error("{0}")]
+    Call(Box<ServiceError>),
+}
+
+/// A connection to a hub.
+#[derive(Debug)]
+pub struct Client {
+    running: RunningService<RoleClient, ClientConfig>,
+}
+
+/// What a tool answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// The whole answer.
+    pub structured: Json,
+    /// The text item, as a model reads it.
+    pub text: String,
+    /// Whether it is shown as a failure.
+    pub is_error: bool,
+}
+
+impl Client {
+    /// Connects to the hub at an address such as `http://127.0.0.1:8300/mcp`.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`] if nobody answers there or it is no MCP server.
+    pub async fn connect(url: &str) -> Result<Self, ClientError> {
+        // Never through a proxy: the hub is in the house. No idle connections: a half-read answer would cost the
+        // next call 40 ms on it.
+        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
+        let config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+        let transport = StreamableHttpClientTransport::with_client(http, config);
+        let this = Implementation::new("truetwin", env!("CARGO_PKG_VERSION"));
+        let running = ClientConfig::new(ClientCapabilities::default(), this)
+            .serve(transport)
+            .await
+            .map_err(|source| ClientError::Connect { url: url.to_owned(), source: Box::new(source) })?;
+        Ok(Self { running })
+    }
+
+    /// The names of the tools that the hub offers.
+    ///
+    /// # Errors
+    /// [`ClientError::Call`] if the connection broke.
+    pub async fn tools(&self) -> Result<Vec<String>, ClientError> {
+        let tools = self.running.list_all_tools().await.map_err(call_error)?;
+        Ok(tools.into_iter().map(|t| t.name.into_owned()).collect())
+    }
+
+    /// Calls a tool. Dropping the future tells the hub that nobody waits.
+    ///
+    /// # Errors
+    /// [`ClientError::Arguments`] if the arguments are no object; [`ClientError::Call`] if there is no such tool or
+    /// the connection broke. A tool that failed is no error here: see [`Called::is_error`].
+    pub async fn call(&self, tool: &str, arguments: Json) -> Result<Called, ClientError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(object(arguments)?);
+        let result = self.running.call_tool(params).await.map_err(call_error)?;
+        Ok(Called::from(result))
+    }
+
+    /// Ends the session.
+    pub async fn close(self) {
+        let _ended_either_way = self.running.cancel().await;
+    }
+
+    /// The hub's side, for the bridge.
+    pub(super) fn peer(&self) -> &Peer<RoleClient> {
+        self.running.peer()
+    }
+}
+
+impl From<CallToolResult> for Called {
+    fn from(result: CallToolResult) -> Self {
+        let texts: Vec<&str> = result.content.iter().filter_map(|c| c.as_text()).map(|t| t.text.as_str()).collect();
+        Self {
+            text: texts.join("\n"),
+            is_error: result.is_error.unwrap_or_default(),
+            structured: result.structured_content.unwrap_or_default(),
+        }
+    }
+}
+
+fn object(arguments: Json) -> Result<JsonObject, ClientError> {
+    match arguments {
+        Json::Object(map) => Ok(map),
+        Json::Null => Ok(JsonObject::new()),
+        Json::Bool(_) => Err(ClientError::Arguments("a boolean")),
+        Json::Number(_) => Err(ClientError::Arguments("a number")),
+        Json::String(_) => Err(ClientError::Arguments("a text")),
+        Json::Array(_) => Err(ClientError::Arguments("an array")),
+    }
+}
+
+fn call_error(error: ServiceError) -> ClientError {
+    ClientError::Call(Box::new(error))
+}

@@ -1,0 +1,113 @@
+//! The server over streamable HTTP, as a router for `/mcp`: sessions for older clients, requests without a session for
+//! those of 2026-07-28, by the same service.
+//!
+//! For this machine only: other hosts and origins are refused, so that no web page can reach the hub through a browser.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{Method, StatusCode},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{Server, delivery::Delivered};
+
+/// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
+const REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a stop waits for answers to reach their clients. The hub answers everybody before it stops HTTP; what is
+/// left is writing them out.
+const DELIVERY_MAX: Duration = Duration::from_secs(1);
+
+/// The protocol version from which on requests have no session.
+const SESSIONLESS_FROM: &str = "2026-07-28";
+
+/// What the HTTP transport is told.
+#[derive(Clone, Debug)]
+pub struct Http {
+    /// Ends all sessions and open streams when cancelled; without it a long-lived stream would hold the stop up. Answers
+    /// that are on their way are written out first, for at most a second.
+    pub stop: CancellationToken,
+    /// How many sessions may be open. The SDK has no limit of its own, and each holds tasks and buffers; idle ones end
+    /// after five minutes. At the limit a new session is refused with 503; those that are open go on.
+    pub sessions_max: usize,
+}
+
+impl Http {
+    /// Enough for a home with several assistants, few enough not to matter for memory.
+    pub const SESSIONS_MAX: usize = 64;
+
+    /// The defaults, with a token to stop by.
+    pub fn new(stop: CancellationToken) -> Self {
+        Self { stop, sessions_max: Self::SESSIONS_MAX }
+    }
+}
+
+#[derive(Clone)]
+struct Door {
+    sessions: Arc<LocalSessionManager>,
+    sessions_max: usize,
+    /// How many requests have come whose answers are not written out yet.
+    open: watch::Sender<usize>,
+}
+
+/// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
+pub fn router(server: Server, http: Http) -> Router {
+    server.announce();
+    let sessions = Arc::new(LocalSessionManager::default());
+    let (open, unanswered) = watch::channel(0);
+    let end_sessions = CancellationToken::new();
+    tokio::spawn(end_after_answers(http.stop, unanswered, end_sessions.clone()));
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
+        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*"])
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(REQUEST_BYTES_MAX)
+        .with_cancellation_token(end_sessions);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
+    let door = Door { sessions, sessions_max: http.sessions_max, open };
+    Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
+}
+
+/// The SDK cuts a session's streams at once when it is told to stop, answers that were just given and all: so it is told
+/// only when they are written out.
+async fn end_after_answers(stop: CancellationToken, mut unanswered: watch::Receiver<usize>, end: CancellationToken) {
+    stop.cancelled().await;
+    let written = unanswered.wait_for(|open| *open == 0);
+    if tokio::time::timeout(DELIVERY_MAX, written).await.is_err() {
+        tracing::warn!("mcp requests are still open at the stop, their connections are cut");
+    }
+    end.cancel();
+}
+
+/// Refuses to open one session too many, and counts what is not answered yet. Sessions are counted before one is opened,
+/// so a burst may overshoot by as many as arrive in the same instant; the bound is against growth, not to the last one.
+async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
+    if opens_session(&request) && door.sessions.sessions.read().await.len() >= door.sessions_max {
+        tracing::warn!(limit = door.sessions_max, "too many mcp sessions, a new one was refused");
+        let text = format!("too many mcp sessions: {} are open, idle ones end after five minutes", door.sessions_max);
+        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+    }
+    // A GET is a stream that waits for what the hub may say; only its end ends it.
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let delivered = Delivered::expected(door.open);
+    next.run(request).await.map(|body| Body::new(delivered.with(body)))
+}
+
+/// Whether a request would open a session: a POST that names none and does not speak a version without sessions.
+fn opens_session(request: &Request) -> bool {
+    let headers = request.headers();
+    let sessionless = headers.get("mcp-protocol-version").is_some_and(|v| v.as_bytes() >= SESSIONLESS_FROM.as_bytes());
+    request.method() == Method::POST && !headers.contains_key("mcp-session-id") && !sessionless
+}

@@ -1,0 +1,18 @@
+//! Randomness for ids and names: the operating system's, so that ids are unique for ever and cannot be guessed.
+
+use std::{fmt::Write, sync::Arc};
+
+/// `bytes` random bytes as lower-case hex digits: 6 bytes make an operation's id of 12 digits, 4 a session's name of 8.
+///
+/// # Panics
+/// If the operating system has no randomness to give; nothing here can go on without it.
+pub fn id(bytes: usize) -> Arc<str> {
+    let mut buffer = [0_u8; 16];
+    let taken = &mut buffer[..bytes.min(16)];
+    getrandom::fill(taken).expect("the operating system provides randomness");
+    let mut text = String::with_capacity(taken.len() * 2);
+    for byte in taken {
+        let _never_fails = write!(text, "{byte:02x}");
+    }
+    text.into()
+}

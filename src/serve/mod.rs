@@ -1,0 +1,219 @@
+//! The composition root: builds the parts, connects them, runs them, and stops them in order. The only module that knows
+//! all others.
+
+mod http;
+mod observer;
+mod owner;
+mod settings;
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    broker::{self, Access, Broker},
+    config::{Config, ms},
+    control,
+    data::{self, Credentials, DataFolder, Secret},
+    device::Context,
+    dialect::native::Identity,
+    fleet::{self, Fleet},
+    ingress::Ingress,
+    mcp,
+    metrics::{Metrics, UPKEEP_EVERY},
+    property::DeviceId,
+    twin::words::Presence,
+};
+
+/// How long HTTP may take to hand over its last answers once the hub stops. rmcp keeps streams open for their clients; what
+/// has not ended by then is closed.
+const HTTP_STOP_MAX: Duration = Duration::from_secs(2);
+
+/// Why a hub could not be started, or a device not be added.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The broker.
+    #[error("the broker cannot be started")]
+    Broker(#[from] broker::Error),
+    /// The actor system.
+    #[error("the actors cannot be started")]
+    Actors(#[from] ractor::SpawnErr),
+    /// The data folder.
+    #[error("the data folder cannot be used")]
+    Data(#[from] data::Error),
+    /// The control socket.
+    #[error("the control socket cannot be opened")]
+    Control(#[from] control::Error),
+    /// A listener.
+    #[error("the listener has no address")]
+    Listener(#[source] io::Error),
+    /// A device.
+    #[error(transparent)]
+    Fleet(#[from] fleet::Error),
+}
+
+/// A running hub.
+pub struct Hub {
+    parts: Arc<Parts>,
+    http: JoinHandle<()>,
+    ingress: JoinHandle<()>,
+    upkeep: JoinHandle<()>,
+    control: JoinHandle<()>,
+    /// Ends the control socket, then, once everybody was answered, HTTP.
+    stop_control: CancellationToken,
+    stop_http: CancellationToken,
+    http_addr: SocketAddr,
+    /// Held until the end: the lock on the folder, and `hub.json` in it.
+    data: DataFolder,
+}
+
+/// What the edges of a running hub work with; cheap to share.
+pub struct Parts {
+    /// The devices.
+    pub fleet: Fleet,
+    /// The door and the bus.
+    pub broker: Broker,
+    /// Who may come in.
+    pub credentials: Credentials,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// The settings.
+    pub config: Arc<Config>,
+}
+
+/// The door's question, answered by the data folder's credentials.
+struct Doorkeeper(Credentials);
+
+impl Access for Doorkeeper {
+    fn admits(&self, user: &str, password: &[u8]) -> bool {
+        self.0.verify(user, password)
+    }
+}
+
+impl Hub {
+    /// Builds and starts a hub on bound listeners: whoever binds decides on the ports.
+    ///
+    /// # Errors
+    /// [`Error`], with the part that could not be started.
+    pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        let started = Instant::now();
+        let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
+        let access = Arc::new(Doorkeeper(credentials.clone()));
+        let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
+        let settings = settings::twin(&config, started);
+        let identity = Identity {
+            hub: data.hub_id().into(),
+            epoch: u32::try_from(data.epoch()).unwrap_or(u32::MAX),
+            heartbeat: settings.heartbeat,
+            started,
+        };
+        let context = Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings));
+        let limits = fleet::Limits {
+            restarts_max: config.limits.actor_restarts_max,
+            restarts_within: ms(config.limits.actor_restarts_window_ms),
+        };
+        let fleet = Fleet::start(context, limits).await?;
+        for device in credentials.list() {
+            fleet.add(config.name(&device)).await?;
+        }
+        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
+        let ingress =
+            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let ingress = tokio::spawn(ingress.run(heard));
+        let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
+        let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
+        let http = tokio::spawn(http::serve(http, http::router(&parts, &stop_http), stop_http.clone()));
+        let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
+        let socket = control::Server::bind(&data)?;
+        let control = tokio::spawn(socket.run(owner::Owner(parts.clone()), stop_control.clone()));
+        data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
+        tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
+        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+    }
+
+    /// Where devices connect.
+    pub fn mqtt_addr(&self) -> SocketAddr {
+        self.parts.broker.local_addr()
+    }
+
+    /// Where MCP clients connect.
+    pub fn http_addr(&self) -> SocketAddr {
+        self.http_addr
+    }
+
+    /// The folder it works in.
+    pub fn data(&self) -> &DataFolder {
+        &self.data
+    }
+
+    /// What the edges work with.
+    pub fn parts(&self) -> &Arc<Parts> {
+        &self.parts
+    }
+
+    /// Stops in order: every waiting caller is answered and hears it, what was in flight is withdrawn from its device,
+    /// then the connections are closed.
+    pub async fn stop(self) {
+        tracing::info!("stopping: answering everybody who waits");
+        self.parts.fleet.shut_down().await;
+        self.stop_control.cancel();
+        self.stop_http.cancel();
+        let abort = self.http.abort_handle();
+        if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
+            abort.abort();
+        }
+        let _ended_within_a_second = self.control.await;
+        self.parts.broker.stop().await;
+        let _ended_with_the_broker = self.ingress.await;
+        self.upkeep.abort();
+        tracing::info!("stopped");
+    }
+}
+
+impl Parts {
+    /// Adds a device, or fails if it is there; it may connect at once.
+    ///
+    /// # Errors
+    /// [`Error`] of the data folder or a stopping hub.
+    pub async fn add_device(&self, device: &DeviceId) -> Result<Secret, Error> {
+        let secret = self.credentials.add(device)?;
+        self.fleet.add(self.config.name(device)).await?;
+        Ok(secret)
+    }
+
+    /// An MCP server on this hub, for one transport.
+    pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
+        let settings =
+            mcp::Settings { lang: self.config.language(), answer_by_ms: self.config.timing.answer_by_ms.into() };
+        let observer = Arc::new(observer::Counted(self.metrics.clone()));
+        mcp::Server::new(self.fleet.clone(), settings, transport, observer)
+    }
+
+    /// The text for Prometheus, with the figures that are only known when somebody asks.
+    fn metrics_text(&self) -> String {
+        let cards = self.fleet.cards();
+        for presence in Presence::ALL {
+            self.metrics.devices_are(*presence, cards.iter().filter(|card| card.presence == *presence).count());
+        }
+        self.metrics.quarantined_are(self.fleet.quarantined());
+        for (name, value) in self.broker.counters().all() {
+            self.metrics.observe_door(name, value);
+        }
+        self.metrics.render()
+    }
+}
+
+/// Sorts the histograms' observations, so that they do not pile up where nobody asks.
+async fn keep_up(metrics: Metrics) {
+    let mut every = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        every.tick().await;
+        metrics.upkeep();
+    }
+}

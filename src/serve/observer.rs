@@ -1,0 +1,22 @@
+//! What the MCP server tells, counted.
+
+use std::time::Duration;
+
+use crate::{mcp, metrics::Metrics};
+
+/// Hands the MCP server's observations to the metrics.
+pub(super) struct Counted(pub(super) Metrics);
+
+impl mcp::Observer for Counted {
+    fn call(&self, tool: &'static str, result: &'static str, elapsed: Duration) {
+        self.0.tool_called(tool, result, elapsed);
+    }
+
+    fn panicked(&self) {
+        self.0.tool_panicked();
+    }
+
+    fn session(&self, _: &'static str, _: &str, _: &str) {
+        self.0.mcp_session_opened();
+    }
+}

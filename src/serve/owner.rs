@@ -1,0 +1,120 @@
+//! What the owner asks over the control socket, carried out on the running hub.
+
+use std::{sync::Arc, time::Instant};
+
+use super::Parts;
+use crate::{
+    answer::{self, Naming, Rendered},
+    config::ms,
+    control::{self, Handler, Request, Response},
+    fleet::Caller,
+    mcp::House,
+    names::{self, Found},
+    property::{DeviceId, Value},
+    twin::words::{Refusal, Reply},
+};
+
+/// Carries out the owner's requests.
+pub(super) struct Owner(pub(super) Arc<Parts>);
+
+impl Handler for Owner {
+    async fn handle(&self, request: Request) -> Response {
+        match request {
+            Request::Set { device, property, value } => self.set(&device, &property, &value).await,
+            Request::DeviceAdd { .. }
+            | Request::DeviceList
+            | Request::DeviceRotate { .. }
+            | Request::DeviceRemove { .. } => self.devices(request).await,
+        }
+    }
+}
+
+impl Owner {
+    /// Changes the credentials, then what depends on them.
+    async fn devices(&self, request: Request) -> Response {
+        let parts = &self.0;
+        let (credentials, mqtt, asked) = (parts.credentials.clone(), parts.broker.local_addr(), request.clone());
+        let on_disk = move || control::on_credentials(&credentials, &mqtt.to_string(), &asked);
+        let done = tokio::task::spawn_blocking(on_disk).await.ok().flatten();
+        let Some(mut response) = done else {
+            return Response::Error {
+                message: "the hub failed over this request; nothing is known to have changed".into(),
+            };
+        };
+        if let Response::Devices { devices } = &mut response {
+            let cards = parts.fleet.cards();
+            for listed in devices {
+                let card = cards.iter().find(|card| card.name.device.as_str() == listed.device);
+                listed.presence = card.map(|card| card.presence.to_string());
+            }
+        }
+        match (&request, &response) {
+            (Request::DeviceAdd { name }, Response::Device { .. }) => {
+                if let Ok(device) = DeviceId::new(name) {
+                    let _stopping = parts.fleet.add(parts.config.name(&device)).await;
+                }
+            }
+            (Request::DeviceRotate { name }, Response::Device { .. }) => parts.broker.kick(name),
+            (Request::DeviceRemove { name }, Response::Removed { .. }) => {
+                if let Ok(device) = DeviceId::new(name) {
+                    let _stopping = parts.fleet.remove(&device).await;
+                }
+                parts.broker.kick(name);
+            }
+            _ => {}
+        }
+        response
+    }
+
+    /// Makes a wish true, as a tool call does, on any property.
+    async fn set(&self, device: &str, property: &str, value: &serde_json::Value) -> Response {
+        let (parts, lang) = (&self.0, self.0.config.language());
+        let cards = parts.fleet.cards();
+        let id = match names::find(device, cards.iter().map(|card| &card.name), lang) {
+            Found::One(id) => id,
+            Found::Several(candidates) => {
+                return answered(&answer::refusal(
+                    &Refusal::AmbiguousName { asked: device.into(), candidates },
+                    None,
+                    lang,
+                ));
+            }
+            Found::None(near) => {
+                return answered(&answer::refusal(&Refusal::UnknownDevice { asked: device.into(), near }, None, lang));
+            }
+        };
+        let Some(value) = scalar(value) else {
+            return Response::Error {
+                message: format!("{value} is no value; allowed: true, false, a number or a text"),
+            };
+        };
+        let house = House::new(&cards, lang);
+        let naming = house
+            .by_id(&id)
+            .map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, lang), |entry| entry.naming(Some(property)));
+        let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
+        let reply = parts.fleet.set(&id, property.into(), value, answer_by, &Caller("cli".into())).await;
+        answered(&match reply {
+            Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
+            Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),
+        })
+    }
+}
+
+fn answered(rendered: &Rendered) -> Response {
+    let success = rendered.structured["success"] == serde_json::Value::Bool(true);
+    Response::Answer { success, answer: rendered.structured.clone() }
+}
+
+/// A JSON scalar as a value; a whole number in `i32` stays whole.
+fn scalar(value: &serde_json::Value) -> Option<Value> {
+    match value {
+        serde_json::Value::Bool(value) => Some(Value::Bool(*value)),
+        serde_json::Value::Number(number) => {
+            let whole = number.as_i64().and_then(|whole| i32::try_from(whole).ok());
+            whole.map(Value::Integer).or_else(|| number.as_f64().map(Value::Number))
+        }
+        serde_json::Value::String(text) => Some(Value::Text(text.as_str().into())),
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => None,
+    }
+}

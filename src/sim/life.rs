@@ -1,0 +1,177 @@
+//! The thread of one device: runs that follow each other, connections within a run.
+
+use std::{
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use embedded_io_adapters::tokio_1::FromTokio;
+use tokio::{net::TcpStream, sync::watch, time};
+use truetwin_device::{
+    Identity, Machine, Start,
+    link::{self, End, Memory, Note},
+    machine::Heard,
+};
+
+use super::{
+    Control, Fault, Happened, Options,
+    relay::{Socket, World},
+};
+
+/// The pause after the first loss of a connection; it doubles up to [`PAUSE_MAX`].
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+
+/// The longest pause: a hub that comes back has its devices within seconds, and a hundred devices do not hammer one that is
+/// down.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long dialling may take.
+const DIAL: Duration = Duration::from_secs(5);
+
+/// Lives until it is told to stop.
+pub(super) async fn live(options: Options, world: Arc<World>, mut control: watch::Receiver<Control>) {
+    let mut boots = control.borrow_and_update().boots;
+    loop {
+        {
+            let watched = control.clone();
+            let mut run = pin!(run(&options, &world, watched));
+            // The run is dropped when the plug is pulled: its socket closes without a goodbye.
+            tokio::select! {
+                biased;
+                () = until(&mut control, |c| c.stop || c.boots != boots) => {}
+                () = &mut run => {}
+            }
+        }
+        let now = *control.borrow();
+        if now.stop || now.boots == boots {
+            return;
+        }
+        boots = now.boots;
+    }
+}
+
+/// One run of the device, from power on. Ends only if it cannot begin.
+async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver<Control>) {
+    let boot = match token() {
+        Ok(boot) => boot,
+        Err(error) => return world.tell(Happened::Disconnected(format!("no random numbers: {error}"))),
+    };
+    let begun = Instant::now();
+    let clock = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let mut socket = Socket::new(world, options.stable_ms);
+    let identity = Identity { device: &options.device, model: "sim socket", fw: env!("CARGO_PKG_VERSION") };
+    let mut machine = match Machine::new(identity, &boot, Start::Unclean, &mut socket) {
+        Ok(machine) => machine,
+        Err(error) => return world.tell(Happened::Disconnected(format!("no device: {error:?}"))),
+    };
+    world.tell(Happened::Started { boot });
+    let mut memory = Box::new(Memory::new());
+    let mut pause = PAUSE_MIN;
+    loop {
+        until(&mut control, |c| c.fault != Fault::Offline).await;
+        let mut welcomed = false;
+        let why = match dial(options).await {
+            Err(error) => format!("no connection: {error}"),
+            Ok(stream) => {
+                let note = |note: Note<'_>| match note {
+                    Note::Connected => world.tell(Happened::Connected),
+                    Note::Heard(Heard::Welcome, _) => {
+                        welcomed = true;
+                        world.tell(Happened::Welcomed);
+                    }
+                    Note::Heard(Heard::Refused | Heard::Error, text) => {
+                        world.tell(Happened::Told(String::from_utf8_lossy(text).into_owned()));
+                    }
+                    Note::Heard(Heard::Command | Heard::Dropped(_), _) => {}
+                };
+                let password = options.password.as_bytes();
+                let io = FromTokio::new(stream);
+                let connection = link::serve(io, password, &mut memory, &mut machine, &mut socket, clock, note);
+                match in_turns(world, &mut control, connection).await {
+                    Some(end) => reason(end),
+                    None => "switched off".to_owned(),
+                }
+            }
+        };
+        machine.disconnected();
+        tracing::debug!(device = options.device, why, "simulated device lost its connection");
+        world.tell(Happened::Disconnected(why));
+        pause = if welcomed { PAUSE_MIN } else { pause };
+        time::sleep(jittered(pause)).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+async fn dial(options: &Options) -> io::Result<TcpStream> {
+    let stream = time::timeout(DIAL, TcpStream::connect(options.mqtt)).await??;
+    // Reports are small and each is waited for.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Polls a connection in turns with the changes of the fault. While frozen it has no turn at all: it neither reads nor
+/// writes nor pings, and its socket stays open. `None` when the device goes offline.
+async fn in_turns<F: Future>(
+    world: &World,
+    control: &mut watch::Receiver<Control>,
+    connection: F,
+) -> Option<F::Output> {
+    let watched = control.clone();
+    let boots = control.borrow().boots;
+    let mut connection = pin!(connection);
+    loop {
+        if control.borrow_and_update().fault == Fault::Offline {
+            return None;
+        }
+        let turn = poll_fn(|context| {
+            let _turn = world.turn();
+            // Who changes the fault wakes us through `changed`, after the change.
+            let now = *watched.borrow();
+            if now.stop || now.boots != boots {
+                return Poll::Pending; // `live` is about to drop us
+            }
+            match now.fault {
+                Fault::Frozen | Fault::Offline => Poll::Pending,
+                Fault::None | Fault::Stuck | Fault::Lying | Fault::Slow => connection.as_mut().poll(context),
+            }
+        });
+        tokio::select! {
+            biased;
+            changed = control.changed() => changed.ok()?,
+            end = turn => return Some(end),
+        }
+    }
+}
+
+/// Waits until the control is as wanted; for ever if nobody can change it any more.
+async fn until(control: &mut watch::Receiver<Control>, wanted: impl FnMut(&Control) -> bool) {
+    if control.wait_for(wanted).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+fn reason(end: End) -> String {
+    match end {
+        End::Lost => "lost".to_owned(),
+        End::NotAccepted(code) => format!("not accepted: {code:?}"),
+        End::TimedOut => "no answer in time".to_owned(),
+        End::NoWelcome => "no welcome in time".to_owned(),
+        End::Refused => "refused by the hub".to_owned(),
+        End::BadAccount => "bad name or password".to_owned(),
+    }
+}
+
+/// Half to all of a pause, so that a hundred devices do not dial at the same moment.
+fn jittered(pause: Duration) -> Duration {
+    let random = getrandom::u32().unwrap_or(u32::MAX);
+    pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0)
+}
+
+/// A random name of a run, 8 hex digits.
+fn token() -> Result<String, getrandom::Error> {
+    getrandom::u32().map(|random| format!("{random:08x}"))
+}

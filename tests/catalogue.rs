@@ -1,0 +1,540 @@
+//! What a model sees and what a person hears, as files that a reviewer can read and a change shows in.
+//!
+//! `UPDATE_GOLDEN=1 cargo test --test catalogue` writes the files anew.
+
+use std::{fmt::Write as _, fs, path::Path, sync::Arc, time::Duration};
+
+use serde_json::Value as Json;
+use truetwin::{
+    answer::{self, Naming, Rendered, Row},
+    fleet::Card,
+    mcp::{House, tool_list},
+    names::{Label, Lang, Name},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value, ValueError},
+    twin::words::{
+        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Settled, Stage, StateReport, Trust,
+    },
+};
+
+fn golden(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, text).expect("the golden folder is writable");
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(kept, text, "{file} differs; UPDATE_GOLDEN=1 writes it anew");
+}
+
+fn switch(name: &str, role: Role) -> Property {
+    Property {
+        name: name.into(),
+        role,
+        kind: Kind::Bool,
+        unit: None,
+        min: None,
+        max: None,
+        step: None,
+        tolerance: None,
+        values: Vec::new(),
+        class: Class::Momentary,
+        feedback: Evidence::Pin,
+        expected_ms: 300,
+        stable_ms: 200,
+        settable: true,
+        repeatable: true,
+    }
+}
+
+fn label(en: &str, zh: &str) -> Label {
+    Label { en: en.to_owned(), zh: zh.to_owned() }
+}
+
+fn card(id: &str, name: Label, room: Option<Label>, properties: Vec<Property>) -> Card {
+    Card {
+        name: Name { device: DeviceId::new(id).expect("an id"), label: name, room },
+        presence: Presence::Online,
+        description: Some(Arc::new(Description { properties })),
+        last_heard: None,
+    }
+}
+
+fn home() -> Vec<Card> {
+    let living = || Some(label("living room", "客厅"));
+    vec![
+        card("lamp-1", label("living room lamp", "客厅灯"), living(), vec![switch("power", Role::Light)]),
+        card(
+            "lock-1",
+            label("front door lock", "大门锁"),
+            Some(label("hall", "门厅")),
+            vec![switch("bolt", Role::Lock)],
+        ),
+        card("socket-1", label("kettle socket", "水壶插座"), living(), vec![switch("relay", Role::Socket)]),
+    ]
+}
+
+/// A home of so many lamps in four rooms.
+fn home_of(lamps: usize) -> Vec<Card> {
+    let rooms = [("kitchen", "厨房"), ("study", "书房"), ("hall", "门厅"), ("bedroom", "卧室")];
+    (0..lamps)
+        .map(|i| {
+            let (en, zh) = rooms[i % rooms.len()];
+            let name = label(&format!("{en} lamp {i}"), &format!("{zh}{i}号灯"));
+            card(&format!("lamp-{i}"), name, Some(label(en, zh)), vec![switch("power", Role::Light)])
+        })
+        .collect()
+}
+
+fn catalogue(cards: &[Card], lang: Lang) -> Json {
+    serde_json::to_value(tool_list(&House::new(cards, lang))).expect("tools serialise")
+}
+
+#[test]
+fn the_catalogue_of_a_home_is_the_golden_one() {
+    for (lang, file) in [(Lang::En, "catalogue.en.json"), (Lang::Zh, "catalogue.zh.json")] {
+        let text = serde_json::to_string_pretty(&catalogue(&home(), lang)).expect("tools serialise");
+        golden(file, &format!("{text}\n"));
+    }
+}
+
+#[test]
+fn the_catalogue_stays_under_8_kib_whatever_the_house() {
+    for lang in [Lang::En, Lang::Zh] {
+        for devices in [1, 8, 20, 24, 60, 500] {
+            let bytes = catalogue(&home_of(devices), lang).to_string().len();
+            assert!(bytes < 8 * 1024, "{bytes} bytes for {devices} devices");
+        }
+    }
+}
+
+#[test]
+fn a_tool_without_anything_to_act_on_is_not_listed() {
+    let names = |cards: &[Card]| -> Vec<String> {
+        tool_list(&House::new(cards, Lang::En)).into_iter().map(|t| t.name.into_owned()).collect()
+    };
+    assert_eq!(names(&[]), ["find_devices", "ping"]);
+    let sensor = Property { settable: false, ..switch("motion", Role::Sensor) };
+    let cards = [card("pir", label("pir", "感应器"), None, vec![sensor])];
+    assert_eq!(names(&cards), ["find_devices", "get_device_state", "ping"]);
+    assert_eq!(names(&home()), ["find_devices", "get_device_state", "switch_device", "check_operation", "ping"]);
+}
+
+#[test]
+fn to_lists_only_what_exists_in_the_house() {
+    let to = |cards: &[Card]| {
+        let tools = catalogue(cards, Lang::En);
+        tools.as_array().expect("an array").iter().find(|t| t["name"] == "switch_device").expect("listed")
+            ["inputSchema"]["properties"]["to"]
+            .clone()
+    };
+    assert_eq!(to(&home_of(1))["enum"], serde_json::json!(["on", "off"]));
+    assert_eq!(to(&home_of(1))["description"], "state to reach");
+    assert_eq!(to(&home())["enum"], serde_json::json!(["on", "off", "locked", "unlocked"]));
+}
+
+#[test]
+fn a_device_that_has_not_greeted_yet_is_listed_with_every_word() {
+    let mut cards = home_of(1);
+    cards[0].description = None;
+    let tools = catalogue(&cards, Lang::En);
+    let listed = tools.as_array().expect("an array").iter().find(|t| t["name"] == "switch_device").expect("listed");
+    let words = serde_json::json!(["on", "off", "open", "closed", "locked", "unlocked"]);
+    assert_eq!(listed["inputSchema"]["properties"]["to"]["enum"], words);
+    assert_eq!(listed["inputSchema"]["properties"]["device"]["enum"], serde_json::json!(["kitchen lamp 0"]));
+}
+
+#[test]
+fn schemas_are_flat() {
+    fn keys(json: &Json, found: &mut Vec<String>) {
+        match json {
+            Json::Object(map) => map.iter().for_each(|(k, v)| {
+                found.push(k.clone());
+                keys(v, found);
+            }),
+            Json::Array(items) => items.iter().for_each(|v| keys(v, found)),
+            Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+        }
+    }
+    for lang in [Lang::En, Lang::Zh] {
+        let mut found = Vec::new();
+        keys(&catalogue(&home(), lang), &mut found);
+        for banned in ["$ref", "$defs", "oneOf", "anyOf", "allOf", "additionalProperties"] {
+            assert!(!found.iter().any(|k| k == banned), "{banned}");
+        }
+    }
+}
+
+#[test]
+fn names_in_the_device_list_are_unique() {
+    let study = || Some(label("study", "书房"));
+    let lamp = |id: &str, room| card(id, label("lamp", "灯"), room, vec![switch("power", Role::Light)]);
+    let cards = [lamp("a", study()), lamp("b", Some(label("hall", "门厅"))), lamp("c", study()), lamp("d", None)];
+    let house = House::new(&cards, Lang::En);
+    let shown: Vec<&str> = house.entries().iter().map(|e| e.shown.as_str()).collect();
+    assert_eq!(shown, ["lamp (a)", "lamp (hall)", "lamp (c)", "lamp (d)"]);
+}
+
+// The sentences.
+
+fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option<Value>) -> Settled {
+    let evidence = Evidence::Pin;
+    Settled {
+        op: OpId::new("4f1c00aa11bb"),
+        device: DeviceId::new("lamp-1").expect("an id"),
+        property: "power".into(),
+        wish: Value::Bool(true),
+        outcome,
+        stage,
+        reason,
+        found: found.map(|value| Reading { value, evidence, age: Duration::from_secs(1), trust: Trust::Now }),
+        confirmed_by: Evidence::None,
+        attribution: Attribution::Named,
+        eta: None,
+        elapsed: Duration::from_millis(3000),
+        stages: vec![(Stage::Admission, Duration::from_millis(1))],
+        late_success: false,
+        reverted: false,
+    }
+}
+
+fn named(role: Role, lang: Lang) -> Naming {
+    let (en, zh, unit) = match role {
+        Role::Light => ("living room lamp", "客厅灯", None),
+        Role::Socket => ("kettle socket", "水壶插座", None),
+        Role::Lock => ("front door lock", "大门锁", None),
+        Role::Door => ("garage door", "车库门", None),
+        Role::Blind => ("bedroom blind", "卧室窗帘", None),
+        Role::Valve => ("water valve", "水阀", None),
+        Role::Heater => ("heater", "暖气", Some("°C".to_owned())),
+        Role::Fan => ("fan", "风扇", None),
+        Role::Pump => ("pump", "水泵", None),
+        Role::Sensor => ("thermometer", "温度计", Some("°C".to_owned())),
+        Role::Other => ("box", "盒子", None),
+    };
+    let name = match lang {
+        Lang::En => en,
+        Lang::Zh => zh,
+    };
+    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit }
+}
+
+/// One row in each language, from the same facts.
+fn row(table: &mut String, what: &str, render: impl Fn(Lang) -> Rendered) {
+    let (zh, en) = (render(Lang::Zh), render(Lang::En));
+    assert_eq!((zh.result, zh.structured["next"].clone()), (en.result, en.structured["next"].clone()));
+    let note = |r: &Rendered| r.note.clone().unwrap_or_default();
+    let next = en.structured["next"].as_str().expect("next is a word");
+    writeln!(
+        table,
+        "| {what} | {} | {next} | {} | {} | {} | {} |",
+        en.result.as_str(),
+        zh.say,
+        en.say,
+        note(&zh),
+        note(&en)
+    )
+    .expect("a string takes everything");
+}
+
+fn head(table: &mut String, title: &str) {
+    write!(table, "\n## {title}\n\n| what | result | next | 中文 | English | note 中文 | note English |\n|---|---|---|---|---|---|---|\n")
+        .expect("a string takes everything");
+}
+
+#[test]
+fn every_sentence_is_the_golden_one() {
+    let mut table =
+        "# Sentences\n\nWritten by `tests/catalogue.rs`; every outcome and every refusal, in both languages.\n"
+            .to_owned();
+    successes(&mut table);
+    endings(&mut table);
+    refusals(&mut table);
+    reads(&mut table);
+    golden("sentences.md", &table);
+}
+
+fn successes(table: &mut String) {
+    head(table, "Confirmed, by what was confirmed and by role");
+    for evidence in [Evidence::Sensor, Evidence::Pin, Evidence::Firmware] {
+        for role in [Role::Light, Role::Socket, Role::Lock, Role::Blind, Role::Fan] {
+            for wish in [true, false] {
+                let facts = Settled {
+                    confirmed_by: evidence,
+                    wish: Value::Bool(wish),
+                    ..settled(Outcome::Converged, Stage::Settled, None, Some(Value::Bool(wish)))
+                };
+                let what =
+                    format!("converged, {}, {} {}", evidence.as_str(), role_name(role), answer::state_word(wish, role));
+                row(table, &what, |lang| answer::operation(&facts, &named(role, lang), lang));
+            }
+        }
+        let wish = Value::Number(21.5);
+        let facts = Settled {
+            confirmed_by: evidence,
+            wish: wish.clone(),
+            ..settled(Outcome::Converged, Stage::Settled, None, Some(wish))
+        };
+        row(table, &format!("converged, {}, 21.5 °C", evidence.as_str()), |lang| {
+            answer::operation(&facts, &named(Role::Heater, lang), lang)
+        });
+    }
+    let inferred = Settled {
+        confirmed_by: Evidence::Pin,
+        attribution: Attribution::Inferred,
+        ..settled(Outcome::Converged, Stage::Settled, None, Some(Value::Bool(true)))
+    };
+    row(table, "converged, pin, inferred", |lang| answer::operation(&inferred, &named(Role::Light, lang), lang));
+    let already = Settled {
+        confirmed_by: Evidence::Pin,
+        ..settled(Outcome::Already, Stage::Settled, None, Some(Value::Bool(true)))
+    };
+    row(table, "already", |lang| answer::operation(&already, &named(Role::Light, lang), lang));
+    let clamped = Settled {
+        confirmed_by: Evidence::Firmware,
+        wish: Value::Number(10.0),
+        ..settled(Outcome::Clamped, Stage::Settled, None, Some(Value::Number(16.0)))
+    };
+    row(table, "clamped", |lang| answer::operation(&clamped, &named(Role::Heater, lang), lang));
+    let late = Settled {
+        late_success: true,
+        ..settled(Outcome::TimedOut, Stage::WaitingDeviceReport, Some(Reason::Timeout), Some(Value::Bool(true)))
+    };
+    row(table, "timed_out, late success", |lang| answer::operation(&late, &named(Role::Light, lang), lang));
+    let reverted = Settled {
+        reverted: true,
+        confirmed_by: Evidence::Pin,
+        ..settled(Outcome::Converged, Stage::Settled, None, Some(Value::Bool(false)))
+    };
+    row(table, "converged, reverted", |lang| answer::operation(&reverted, &named(Role::Light, lang), lang));
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Light => "light",
+        Role::Socket => "socket",
+        Role::Lock => "lock",
+        Role::Blind => "blind",
+        Role::Door | Role::Valve | Role::Heater | Role::Fan | Role::Pump | Role::Sensor | Role::Other => "other",
+    }
+}
+
+fn endings(table: &mut String) {
+    head(table, "Every other outcome");
+    let off = || Some(Value::Bool(false));
+    let cases = [
+        (
+            "working",
+            Role::Blind,
+            Settled {
+                eta: Some(Duration::from_secs(20)),
+                ..settled(Outcome::Working, Stage::WaitingDeviceReport, None, off())
+            },
+        ),
+        ("working, no eta", Role::Light, settled(Outcome::Working, Stage::WaitingDeviceReport, None, off())),
+        ("working, not begun", Role::Light, settled(Outcome::Working, Stage::Queued, None, off())),
+        ("partial", Role::Light, settled(Outcome::Partial, Stage::WaitingDeviceReport, None, None)),
+        ("sent_unverified", Role::Fan, settled(Outcome::SentUnverified, Stage::WaitingDeviceReport, None, None)),
+        (
+            "superseded",
+            Role::Light,
+            settled(Outcome::Superseded, Stage::WaitingDeviceAck, Some(Reason::Superseded), off()),
+        ),
+        (
+            "superseded, lock",
+            Role::Lock,
+            settled(Outcome::Superseded, Stage::WaitingDeviceAck, Some(Reason::Superseded), off()),
+        ),
+        (
+            "contradicted",
+            Role::Light,
+            settled(Outcome::Contradicted, Stage::WaitingReadBack, Some(Reason::ReadBackDiffers), off()),
+        ),
+        (
+            "contradicted, did not hold",
+            Role::Light,
+            settled(Outcome::Contradicted, Stage::WaitingReadBack, Some(Reason::DidNotHold), off()),
+        ),
+        ("contradicted, sensor", Role::Light, settled(Outcome::Contradicted, Stage::WaitingSensor, None, off())),
+        (
+            "timed_out, no acknowledgement",
+            Role::Light,
+            settled(Outcome::TimedOut, Stage::WaitingDeviceAck, Some(Reason::Timeout), off()),
+        ),
+        (
+            "timed_out, no report",
+            Role::Lock,
+            settled(Outcome::TimedOut, Stage::WaitingDeviceReport, Some(Reason::Timeout), None),
+        ),
+        (
+            "timed_out, unreadable",
+            Role::Blind,
+            settled(Outcome::TimedOut, Stage::WaitingDeviceReport, Some(Reason::UnreadableReport), None),
+        ),
+        (
+            "interrupted, device",
+            Role::Light,
+            settled(Outcome::Interrupted, Stage::WaitingDeviceReport, Some(Reason::DeviceRestarted), None),
+        ),
+        (
+            "interrupted, hub",
+            Role::Light,
+            settled(Outcome::Interrupted, Stage::WaitingDeviceReport, Some(Reason::ActorRestarted), None),
+        ),
+        (
+            "interrupted, connection",
+            Role::Light,
+            settled(Outcome::Interrupted, Stage::WaitingDeviceReport, Some(Reason::ConnectionLost), None),
+        ),
+        ("device_crashed", Role::Light, settled(Outcome::DeviceCrashed, Stage::WaitingDeviceReport, None, None)),
+        ("cancelled", Role::Light, settled(Outcome::Cancelled, Stage::Queued, None, off())),
+        ("removed", Role::Light, settled(Outcome::Removed, Stage::WaitingDeviceAck, None, off())),
+        (
+            "converged on receipt only",
+            Role::Light,
+            Settled { confirmed_by: Evidence::Received, ..settled(Outcome::Converged, Stage::Settled, None, None) },
+        ),
+    ];
+    for (what, role, facts) in &cases {
+        row(table, what, |lang| answer::operation(facts, &named(*role, lang), lang));
+    }
+    for outcome in [Outcome::Rejected, Outcome::Failed] {
+        for reason in Reason::ALL {
+            let facts = settled(outcome, Stage::WaitingDeviceAck, Some(*reason), off());
+            row(table, &format!("{outcome}, {reason}"), |lang| {
+                answer::operation(&facts, &named(Role::Pump, lang), lang)
+            });
+        }
+    }
+}
+
+fn refusals(table: &mut String) {
+    head(table, "Refusals: nothing was begun");
+    let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
+    let range = |min, max| Refusal::InvalidValue {
+        property: "target".into(),
+        error: ValueError::OutOfRange { sent: 50.0, min, max },
+    };
+    let known = [
+        (Refusal::UnknownDevice { asked: "灯".into(), near: names(&["书房台灯"]) }, Role::Light),
+        (Refusal::UnknownDevice { asked: "灯".into(), near: Vec::new() }, Role::Light),
+        (
+            Refusal::AmbiguousName {
+                asked: "灯".into(), candidates: names(&["灯（客厅）", "灯带（客厅）"])
+            },
+            Role::Light,
+        ),
+        (Refusal::UnknownProperty { asked: "x".into(), known: vec!["power".into()] }, Role::Light),
+        (Refusal::MissingArgument { parameter: "device", allowed: "客厅灯".into() }, Role::Light),
+        (Refusal::MissingArgument { parameter: "to", allowed: "on, off".into() }, Role::Light),
+        (
+            Refusal::InvalidArgument { parameter: "to", sent: "on".into(), allowed: "locked, unlocked".into() },
+            Role::Lock,
+        ),
+        (Refusal::InvalidArgument { parameter: "to", sent: "on".into(), allowed: "open, closed".into() }, Role::Blind),
+        (
+            Refusal::InvalidArgument { parameter: "room", sent: "attic".into(), allowed: "客厅, 书房".into() },
+            Role::Light,
+        ),
+        (Refusal::InvalidArgument { parameter: "fresh", sent: "maybe".into(), allowed: "yes, no".into() }, Role::Light),
+        (Refusal::UnknownArgument { parameter: "x".into(), allowed: vec!["device", "to"] }, Role::Light),
+        (range(16.0, 30.0), Role::Heater),
+        (range(16.0, f64::MAX), Role::Heater),
+        (range(f64::MIN, 30.0), Role::Heater),
+        (
+            Refusal::InvalidValue {
+                property: "target".into(),
+                error: ValueError::OffStep { sent: 16.3, step: 0.5, min: 16.0 },
+            },
+            Role::Heater,
+        ),
+        (Refusal::Forbidden { property: "motion".into() }, Role::Sensor),
+        (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
+        (Refusal::Offline { last_heard: None }, Role::Light),
+        (Refusal::HubJustStarted, Role::Light),
+        (Refusal::QueueFull { limit: 8 }, Role::Light),
+        (Refusal::DeadlineTooShort { needed: Duration::from_secs(3) }, Role::Light),
+        (Refusal::BrokerDown, Role::Light),
+        (Refusal::Quarantined, Role::Light),
+        (Refusal::ShuttingDown, Role::Light),
+    ];
+    for (refusal, role) in &known {
+        row(table, refusal.word().as_str(), |lang| answer::refusal(refusal, Some(&named(*role, lang)), lang));
+    }
+    table.push_str("\n## Refusals without facts, also those that nothing raises yet\n\n| what | result | 中文 | English |\n|---|---|---|---|\n");
+    for word in RefusalWord::ALL {
+        let say = |lang| answer::refusal_word(*word, Some(&named(Role::Door, lang)), lang);
+        let (result, _) = answer::of_refusal(*word);
+        writeln!(table, "| {word} | {} | {} | {} |", result.as_str(), say(Lang::Zh), say(Lang::En))
+            .expect("a string takes everything");
+    }
+}
+
+fn reads(table: &mut String) {
+    head(table, "Reads");
+    let thermometer = Description {
+        properties: vec![Property {
+            kind: Kind::Number,
+            unit: Some("°C".into()),
+            settable: false,
+            ..switch("temperature", Role::Sensor)
+        }],
+    };
+    let lamp = Description { properties: vec![switch("power", Role::Light)] };
+    let report = |property: &str, value: Option<Value>, age: u64, trust: Trust, presence: Presence, asked_now: bool| {
+        StateReport {
+            device: DeviceId::new("lamp-1").expect("an id"),
+            presence,
+            last_heard: Some(Duration::from_secs(age)),
+            readings: value
+                .map(|value| {
+                    (property.into(), Reading { value, evidence: Evidence::Pin, age: Duration::from_secs(age), trust })
+                })
+                .into_iter()
+                .collect(),
+            moving: Vec::new(),
+            reverted: Vec::new(),
+            asked_now,
+        }
+    };
+    let on = || Some(Value::Bool(true));
+    let (online, offline) = (Presence::Online, Presence::Offline);
+    let cases = [
+        ("fresh, asked", &lamp, report("power", on(), 0, Trust::Now, online, true), Role::Light),
+        ("fresh, told", &lamp, report("power", on(), 12, Trust::Now, online, false), Role::Light),
+        (
+            "fresh, number",
+            &thermometer,
+            report("temperature", Some(Value::Number(21.5)), 0, Trust::Now, online, true),
+            Role::Sensor,
+        ),
+        ("old", &lamp, report("power", on(), 180, Trust::Old, online, false), Role::Light),
+        ("old, offline", &lamp, report("power", on(), 7300, Trust::Old, offline, false), Role::Light),
+        ("never heard", &lamp, report("power", None, 0, Trust::Unknown, online, false), Role::Light),
+        ("never heard, offline", &lamp, report("power", None, 0, Trust::Unknown, offline, false), Role::Light),
+        (
+            "moving",
+            &lamp,
+            StateReport { moving: vec!["power".into()], ..report("power", on(), 0, Trust::Now, online, true) },
+            Role::Light,
+        ),
+        (
+            "reverted",
+            &lamp,
+            StateReport { reverted: vec!["power".into()], ..report("power", on(), 0, Trust::Now, online, true) },
+            Role::Light,
+        ),
+    ];
+    for (what, description, report, role) in &cases {
+        row(table, what, |lang| answer::state(report, Some(description), &named(*role, lang), lang));
+    }
+    let rows = |count: usize, lang| {
+        (0..count).map(|_| Row::new(&named(Role::Light, lang), None, true, None, Some(&lamp))).collect::<Vec<_>>()
+    };
+    row(table, "list of three", |lang| answer::list(rows(3, lang), 0, true, lang));
+    row(table, "list of eight and five more", |lang| answer::list(rows(8, lang), 5, true, lang));
+    row(table, "nothing found", |lang| answer::list(Vec::new(), 0, true, lang));
+    row(table, "no devices", |lang| answer::list(Vec::new(), 0, false, lang));
+    row(table, "ping", |lang| answer::pong("truetwin", lang));
+    row(table, "no operation of a device", |lang| answer::nothing_known(Some(&named(Role::Light, lang)), lang));
+    row(table, "no operation of the caller", |lang| answer::nothing_known(None, lang));
+    row(table, "the hub failed", answer::internal);
+}

@@ -1,0 +1,47 @@
+"""Fixtures. Nothing is built here: the hub's binary is $TRUETWIN, or target/ci/truetwin."""
+
+import contextlib
+
+import pytest
+from home import BINARY, Hub, Mosquitto, RawDevice, Sim
+
+
+@pytest.fixture
+def stack():
+    """What is pushed here is stopped at the end of the test, last first."""
+    with contextlib.ExitStack() as things:
+        yield things
+
+
+@pytest.fixture
+def keep(stack):
+    """Gives back a thing and stops it at the end of the test."""
+
+    def kept(thing):
+        stack.callback(thing.stop)
+        return thing
+
+    return kept
+
+
+@pytest.fixture
+def mosquitto(tmp_path, keep):
+    return keep(Mosquitto(tmp_path))
+
+
+@pytest.fixture
+def hub(tmp_path, keep):
+    assert BINARY.exists(), f"{BINARY} is not there: `make binary` builds it, or TRUETWIN names another"
+    return keep(Hub(tmp_path))
+
+
+@pytest.fixture
+def sim(hub, keep):
+    """Starts simulated devices of this test's hub."""
+    return lambda name, fault="none": keep(Sim(hub, name, fault))
+
+
+@pytest.fixture
+def raw(hub, keep):
+    """Starts devices that say whatever the test wants."""
+    return lambda name, **more: keep(RawDevice(hub, name, **more))

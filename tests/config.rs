@@ -1,0 +1,173 @@
+//! The configuration: the example, its mistakes and its rules.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+
+use truetwin::{
+    config::{Config, Error, Place},
+    names::Lang,
+    property::{DeviceId, Evidence},
+};
+
+const EXAMPLE: &str = "deploy/truetwin.toml";
+
+/// Whether golden files are to be written instead of compared.
+fn update() -> bool {
+    std::env::var_os("UPDATE_GOLDEN").is_some_and(|value| value == "1")
+}
+
+#[test]
+fn the_example_is_what_the_code_generates() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(EXAMPLE);
+    if update() {
+        std::fs::write(&path, Config::example()).expect("the example can be written");
+    }
+    let found = std::fs::read_to_string(&path).expect("the example is there; UPDATE_GOLDEN=1 writes it");
+    assert_eq!(found, Config::example(), "{EXAMPLE} is old; UPDATE_GOLDEN=1 writes it anew");
+}
+
+#[test]
+fn the_example_holds_the_defaults() {
+    assert_eq!(Config::parse("example", &Config::example()).unwrap(), Config::default());
+    assert_eq!(Config::load(None).unwrap(), Config::default());
+}
+
+#[test]
+fn the_device_in_the_example_can_be_uncommented() {
+    let is_sample = |line: &&str| line.starts_with("# [") || line.starts_with("# ") && line.contains(" = ");
+    let example = Config::example();
+    let sample: Vec<&str> = example.lines().filter(is_sample).map(|line| &line[2..]).collect();
+    let config = Config::parse("sample", &sample.join("\n")).unwrap();
+    let id = DeviceId::new("desk-lamp").unwrap();
+    assert_eq!(config.name(&id).label.zh, "台灯");
+    let relay = config.property(&id, "relay").unwrap();
+    assert_eq!(
+        (relay.stable_ms, relay.required_evidence, relay.expected_ms),
+        (Some(200), Some(Evidence::Firmware), Some(300))
+    );
+}
+
+#[test]
+fn what_is_in_force_gives_the_same_again() {
+    let text = "language = \"zh\"\n[timing]\nanswer_by_ms = 8_000\n[devices.a-1]\nroom = \"say \\\"hi\\\"\"\n\
+                [devices.a-1.properties.\"温度 1\"]\nstable_ms = 5\n";
+    let config = Config::parse("mine", text).unwrap();
+    let shown = config.in_force();
+    assert_eq!(Config::parse("shown", &shown).unwrap(), config);
+    assert!(shown.contains("answer_by_ms = 8000  # default 30000\n"), "{shown}");
+    assert!(shown.contains("\nack_ms = 1000\n"), "{shown}");
+}
+
+#[test]
+fn an_unknown_key_is_an_error_with_its_line_and_the_near_one() {
+    let error = Config::parse("f.toml", "[mqtt]\nlisten = \"127.0.0.1:1\"\n\n  listne = 3\n").unwrap_err();
+    let Error::UnknownKey { place, key, near, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(place, &Place { file: "f.toml".into(), line: 4, column: 3 });
+    assert_eq!((key.as_str(), near.as_deref()), ("mqtt.listne", Some("listen")));
+    assert_eq!(
+        error.to_string(),
+        "f.toml:4:3: unknown key mqtt.listne, did you mean listen?; known here: listen, connections_max, \
+         packet_bytes_max, inflight_max, credit_bytes, handshake_ms"
+    );
+}
+
+#[test]
+fn each_mistake_names_the_place_and_what_is_allowed() {
+    let cases = [
+        ("x = ", "1:5: "),
+        ("[timing]\nack_ms = \"1s\"", "2:10: timing.ack_ms is \"1s\"; it takes a whole number from 10 to 60000"),
+        ("[timing]\nack_ms = 9", "2:10: timing.ack_ms is 9; it takes a whole number from 10 to 60000"),
+        ("[timing]\nack_ms = 1.5", "2:10: timing.ack_ms is of type float; it takes a whole number"),
+        ("[timing]\nack_ms = 99999999999999999999", "2:10: timing.ack_ms is of type integer"),
+        ("[timing]\nack_ms = -1", "2:10: timing.ack_ms is -1;"),
+        ("timing = 3", "1:10: timing is of type integer; it takes a table"),
+        ("language = \"de\"", "1:12: language is \"de\"; it takes \"en\" or \"zh\""),
+        ("[http]\nlisten = \"localhost:8080\"", "2:10: http.listen is \"localhost:8080\"; it takes an IP address"),
+        ("[devices.Lamp]", "1:10: devices is \"Lamp\"; it takes ids of 1 to 32 of a-z, 0-9, _ and -"),
+        ("[devices.lamp]\nname = \"\"", "2:8: devices.lamp.name is \"\"; it takes a text of 1 to 32"),
+        ("[devices.lamp]\nname = \"a\\nb\"", "2:8: devices.lamp.name is"),
+        ("[devices.lamp]\nnmae = \"a\"", "2:1: unknown key devices.lamp.nmae, did you mean name?"),
+        (
+            "[devices.lamp.properties.relay]\nrequired_evidence = \"received\"",
+            "2:21: devices.lamp.properties.relay.required_evidence is \"received\"; it takes \"firmware\" or \"pin\"",
+        ),
+        ("[mqtt]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:1\"", "3:1: "),
+    ];
+    for (text, expected) in cases {
+        let error = Config::parse("f", text).expect_err(text).to_string();
+        assert!(error.starts_with(&format!("f:{expected}")), "{text:?} gave {error:?}, not {expected:?}");
+    }
+}
+
+#[test]
+fn a_name_over_32_characters_is_refused_and_one_of_32_chinese_ones_is_not() {
+    let named = |name: &str| Config::parse("f", &format!("[devices.a]\nname = \"{name}\""));
+    assert!(named(&"灯".repeat(32)).is_ok());
+    assert!(named(&"灯".repeat(33)).is_err());
+}
+
+#[test]
+fn mqtt_may_be_opened_to_the_network_and_http_may_not() {
+    assert!(Config::parse("f", "[mqtt]\nlisten = \"0.0.0.0:1883\"").is_ok());
+    assert!(Config::parse("f", "[http]\nlisten = \"[::1]:8080\"").is_ok());
+    let error = Config::parse("f", "[http]\nlisten = \"0.0.0.0:8080\"").unwrap_err().to_string();
+    assert!(error.starts_with("f:2:10: http.listen (--http) is 0.0.0.0:8080: "), "{error}");
+    assert!(error.contains("loopback"), "{error}");
+}
+
+#[test]
+fn s4_8_a_limit_in_which_nothing_could_begin_is_refused() {
+    let with =
+        |answer_by_ms| Config::parse("f", &format!("[timing]\nanswer_by_ms = {answer_by_ms}\nwait_online_ms = 0"));
+    assert!(with(3_051).is_ok());
+    let error = with(3_050).unwrap_err().to_string();
+    assert!(error.starts_with("f:2:16: timing.answer_by_ms is 3050; more than "), "{error}");
+    assert!(error.contains("(3050)"), "{error}");
+}
+
+#[test]
+fn the_other_rules_between_settings_name_the_key_to_change() {
+    let cases = [
+        ("[timing]\nact_by_max_ms = 2999", "timing.act_by_max_ms is 2999"),
+        ("[timing]\nwait_online_ms = 29_950", "timing.wait_online_ms is 29950"),
+        ("[mqtt]\ncredit_bytes = 65535", "mqtt.credit_bytes is 65535; at least 16 times mqtt.packet_bytes_max (65536)"),
+        ("[mqtt]\nlisten = \"127.0.0.1:8080\"", "http.listen (--http) is 127.0.0.1:8080, the same as mqtt.listen"),
+    ];
+    for (text, expected) in cases {
+        let error = Config::parse("f", text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{text:?} gave {error:?}");
+    }
+    let free = "[mqtt]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"";
+    assert!(Config::parse("f", free).is_ok(), "two free ports are two ports");
+}
+
+#[test]
+fn what_the_command_line_changed_is_checked_too() {
+    let mut config = Config::default();
+    config.http.listen = "192.168.1.5:80".parse().unwrap();
+    assert!(config.check().unwrap_err().to_string().starts_with("http.listen (--http) is 192.168.1.5:80"));
+}
+
+#[test]
+fn s2_9_one_name_serves_both_languages_and_without_one_the_id_is_the_name() {
+    let text = "[devices.a]\nname = \"lamp\"\nroom_zh = \"书房\"\n[devices.b]\nname = \"fan\"\nname_zh = \"风扇\"";
+    let config = Config::parse("f", text).unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|id| config.name(&DeviceId::new(id).unwrap()));
+    assert_eq!((a.label.get(Lang::En), a.label.get(Lang::Zh)), ("lamp", "lamp"));
+    assert_eq!(a.room.unwrap().get(Lang::En), "书房");
+    assert_eq!((b.label.get(Lang::En), b.label.get(Lang::Zh), b.room), ("fan", "风扇", None));
+    assert_eq!((c.label.get(Lang::En), c.label.get(Lang::Zh)), ("c", "c"));
+}
+
+#[test]
+fn a_file_that_is_not_there_or_no_text_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.toml");
+    assert!(Config::load(Some(&path)).unwrap_err().to_string().contains("t.toml"));
+    std::fs::write(&path, [0xff, 0xfe]).unwrap();
+    assert!(matches!(Config::load(Some(&path)).unwrap_err(), Error::Unreadable { .. }));
+    std::fs::write(&path, "#".repeat(1_048_577)).unwrap();
+    assert!(matches!(Config::load(Some(&path)).unwrap_err(), Error::TooLong { .. }));
+    std::fs::write(&path, "\u{feff}language = \"zh\"\r\n").unwrap();
+    assert_eq!(Config::load(Some(&path)).unwrap().language(), Lang::Zh);
+}

@@ -1,0 +1,198 @@
+//! The data folder: one holder, epochs that grow, credentials that are kept and never shown.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
+
+use truetwin::{
+    data::{DataFolder, Error, HubJson, read_hub_json},
+    property::DeviceId,
+};
+
+fn id(name: &str) -> DeviceId {
+    DeviceId::new(name).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn the_folder_is_made_private_and_so_is_each_file_in_it() {
+    let outer = tempfile::tempdir().unwrap();
+    let path = outer.path().join("a/b");
+    let folder = DataFolder::open(&path).unwrap();
+    folder.credentials().add(&id("lamp")).unwrap();
+    folder.write_hub_json("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap(), 3).unwrap();
+    assert_eq!(mode(&path), 0o700);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&path).unwrap() {
+        let path = entry.unwrap().path();
+        assert_eq!(mode(&path), 0o600, "{}", path.display());
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+    }
+    names.sort();
+    assert_eq!(names, ["devices.json", "epoch", "hub.id", "hub.json", "hub.lock"]);
+}
+
+#[test]
+fn a_second_holder_is_told_who_has_the_folder() {
+    let path = tempfile::tempdir().unwrap();
+    let first = DataFolder::open(path.path()).unwrap();
+    let error = DataFolder::open(path.path()).unwrap_err();
+    assert!(error.to_string().contains(&format!("by process {}", std::process::id())), "{error}");
+    assert!(matches!(DataFolder::open_offline(path.path()), Err(Error::Taken { .. })));
+    let forgotten = first.credentials();
+    drop(first);
+    let second = DataFolder::open(path.path()).expect("a forgotten clone of the credentials does not hold the folder");
+    assert!(matches!(forgotten.add(&id("lamp")), Err(Error::Closed { .. })), "nor may it write any more");
+    assert!(second.credentials().list().is_empty());
+}
+
+#[test]
+fn the_hub_id_stays_and_the_epoch_grows_with_each_start() {
+    let path = tempfile::tempdir().unwrap();
+    let open = || {
+        let folder = DataFolder::open(path.path()).unwrap();
+        (folder.hub_id().to_owned(), folder.epoch())
+    };
+    let (hub, first) = open();
+    assert_eq!((hub.len(), first), (12, 1));
+    assert_eq!(open(), (hub.clone(), 2));
+    assert_eq!(DataFolder::open_offline(path.path()).unwrap().epoch(), 2, "a command is no start");
+    assert_eq!(open(), (hub.clone(), 3));
+    let other = tempfile::tempdir().unwrap();
+    assert_ne!(DataFolder::open(other.path()).unwrap().hub_id(), hub);
+}
+
+#[test]
+fn a_damaged_or_newer_file_is_an_error_that_names_it_and_changes_nothing() {
+    let good = r#"{"version":1,"devices":{"lamp":{"salt":"00112233445566778899aabbccddeeff","sha256":"SHA"}}}"#
+        .replace("SHA", &"ab".repeat(32));
+    let cases = [
+        ("epoch", "", "no whole number"),
+        ("epoch", "-3", "no whole number"),
+        ("epoch", "18446744073709551615", "no whole number"),
+        ("hub.id", "xyz", "12 hex digits"),
+        ("devices.json", "", "EOF"),
+        ("devices.json", "{\"version\":1,\"devices\":{", "EOF"),
+        ("devices.json", "{\"version\":2,\"other\":true}", "version 2, this program knows 1"),
+        ("devices.json", "{\"version\":0,\"devices\":{}}", "version 0"),
+        ("devices.json", &good.replace("lamp", "La mp"), "no device id"),
+        ("devices.json", &good.replace("0011", "00"), "not hex"),
+        ("devices.json", &good.replace("\"salt\"", "\"salt2\""), "salt2"),
+    ];
+    for (name, content, expected) in cases {
+        let path = tempfile::tempdir().unwrap();
+        drop(DataFolder::open(path.path()).unwrap());
+        let file = path.path().join(name);
+        std::fs::write(&file, content).unwrap();
+        let error = DataFolder::open(path.path()).expect_err(content).to_string();
+        assert!(error.contains(name) && error.contains(expected), "{content:?} in {name} gave {error:?}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+    }
+    let path = tempfile::tempdir().unwrap();
+    drop(DataFolder::open(path.path()).unwrap());
+    std::fs::write(path.path().join("devices.json"), &good).unwrap();
+    assert_eq!(DataFolder::open(path.path()).unwrap().credentials().list(), [id("lamp")], "the good one is taken");
+}
+
+#[test]
+fn a_lost_epoch_is_not_begun_anew_for_a_hub_that_devices_know() {
+    let path = tempfile::tempdir().unwrap();
+    drop(DataFolder::open(path.path()).unwrap());
+    std::fs::remove_file(path.path().join("epoch")).unwrap();
+    assert!(matches!(DataFolder::open(path.path()), Err(Error::Damaged { .. })));
+    std::fs::remove_file(path.path().join("hub.id")).unwrap();
+    assert_eq!(DataFolder::open(path.path()).unwrap().epoch(), 1, "without both it is a new hub");
+}
+
+#[test]
+fn a_password_counts_for_its_device_alone_and_over_a_restart() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let credentials = folder.credentials();
+    let lamp = credentials.add(&id("lamp")).unwrap();
+    let fan = credentials.add(&id("fan")).unwrap();
+    let check = |folder: &DataFolder| {
+        let credentials = folder.credentials();
+        assert!(credentials.verify("lamp", lamp.reveal().as_bytes()));
+        assert!(credentials.verify("fan", fan.reveal().as_bytes()));
+        assert!(!credentials.verify("lamp", fan.reveal().as_bytes()));
+        assert!(!credentials.verify("Lamp", lamp.reveal().as_bytes()));
+        assert!(!credentials.verify("nobody", lamp.reveal().as_bytes()));
+        assert!(!credentials.verify("nobody", b""));
+        assert!(!credentials.verify("lamp", b""));
+        assert!(!credentials.verify("lamp", &[b'a'; 70_000]));
+        assert_eq!(credentials.list(), [id("fan"), id("lamp")]);
+    };
+    check(&folder);
+    drop(folder);
+    check(&DataFolder::open(path.path()).unwrap());
+}
+
+#[test]
+fn rotating_and_removing_end_the_old_password() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let credentials = folder.credentials();
+    let seen_by_the_door = credentials.clone();
+    let old = credentials.add(&id("lamp")).unwrap();
+    assert!(matches!(credentials.add(&id("lamp")), Err(Error::DeviceExists(_))));
+    let new = credentials.rotate(&id("lamp")).unwrap();
+    assert!(!seen_by_the_door.verify("lamp", old.reveal().as_bytes()));
+    assert!(seen_by_the_door.verify("lamp", new.reveal().as_bytes()));
+    credentials.remove(&id("lamp")).unwrap();
+    assert!(!seen_by_the_door.verify("lamp", new.reveal().as_bytes()));
+    assert!(matches!(credentials.remove(&id("lamp")), Err(Error::UnknownDevice(_))));
+    assert!(matches!(credentials.rotate(&id("lamp")), Err(Error::UnknownDevice(_))));
+}
+
+#[test]
+fn a_secret_is_in_no_file_and_in_no_debug_output() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let secret = folder.credentials().add(&id("lamp")).unwrap();
+    assert_eq!(secret.reveal().len(), 32);
+    for shown in [format!("{secret:?}"), format!("{folder:?}"), format!("{:?}", folder.credentials())] {
+        assert!(!shown.contains(secret.reveal()), "{shown}");
+    }
+    for entry in std::fs::read_dir(path.path()).unwrap() {
+        let content = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!content.contains(secret.reveal()), "{content}");
+    }
+}
+
+#[test]
+fn what_could_not_be_written_does_not_count() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    // A folder in the place of the file to be written makes the write fail for root as well.
+    std::fs::create_dir(path.path().join(".devices.json.new")).unwrap();
+    assert!(matches!(folder.credentials().add(&id("lamp")), Err(Error::Io { .. })));
+    assert!(folder.credentials().list().is_empty());
+}
+
+#[test]
+fn hub_json_says_where_the_hub_is_and_goes_with_it() {
+    let path = tempfile::tempdir().unwrap();
+    assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
+    let folder = DataFolder::open(path.path()).unwrap();
+    folder.write_hub_json("127.0.0.1:1883".parse().unwrap(), "127.0.0.1:8080".parse().unwrap(), 42).unwrap();
+    assert_eq!(
+        std::fs::read_to_string(path.path().join("hub.json")).unwrap(),
+        r#"{"mqtt":"127.0.0.1:1883","http":"http://127.0.0.1:8080","pid":42}"#
+    );
+    folder.write_hub_json("0.0.0.0:1883".parse().unwrap(), "[::1]:8080".parse().unwrap(), 42).unwrap();
+    let expected = HubJson { mqtt: "127.0.0.1:1883".into(), http: "http://[::1]:8080".into(), pid: 42 };
+    assert_eq!(read_hub_json(path.path()).unwrap(), expected);
+    drop(folder);
+    assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
+}
+
+#[test]
+fn a_killed_hubs_hub_json_is_gone_with_the_next_start() {
+    let path = tempfile::tempdir().unwrap();
+    std::fs::write(path.path().join("hub.json"), "{\"mqtt\":\"127.0.0.1:1\",\"http\":\"x\",\"pid\":1}").unwrap();
+    let _folder = DataFolder::open(path.path()).unwrap();
+    assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
+}

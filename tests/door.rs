@@ -1,0 +1,23 @@
+//! The door, with real sockets: who is let in, what is told to the hub, what is acknowledged and when.
+//! What rumqttd's own listener breaks at is in `door_breakages.rs`.
+#![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+#[path = "door/support.rs"]
+mod support;
+
+#[path = "door/bus.rs"]
+mod bus;
+#[path = "door/clients.rs"]
+mod clients;
+#[path = "door/commands.rs"]
+mod commands;
+#[path = "door/ends.rs"]
+mod ends;
+#[path = "door/limits.rs"]
+mod limits;
+#[path = "door/logins.rs"]
+mod logins;
+#[path = "door/reports.rs"]
+mod reports;
+#[path = "door/rights.rs"]
+mod rights;
