@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Tick),
         1 => Just(Step::Unreadable),
         1 => any::<bool>().prop_map(|down| Step::Bus { down }),
-        1 => prop_oneof![9 => Just(Step::Wait), 1 => Just(Step::ShutDown)],
+        1 => prop_oneof![9 => Just(Step::Wait), 1 => Just(Step::ShutDown), 1 => Just(Step::Removed)],
     ]
 }
 
@@ -159,6 +159,7 @@ fn random_histories_reach_every_outcome_of_a_twin() {
         "queue_full",
         "deadline_too_short",
         "shutting_down",
+        "removed",
         "asked",
         "told",
         "online",

@@ -133,7 +133,7 @@ fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
         let stage = match (settled.outcome, settled.reason) {
             (Outcome::Converged, _) => Stage::Settled,
             (Outcome::Contradicted, _) => Stage::WaitingReadBack,
-            (Outcome::TimedOut | Outcome::Working, _)
+            (Outcome::TimedOut | Outcome::Working | Outcome::Removed, _)
             | (Outcome::Interrupted, Some(Reason::DeviceRestarted | Reason::HubStopping)) => caller.stage_before,
             (Outcome::Rejected | Outcome::Failed | Outcome::Interrupted, _) => caller.stage,
             (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),

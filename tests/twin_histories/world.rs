@@ -11,7 +11,7 @@ use truetwin::{
     property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Value},
     twin::{
         Twin,
-        input::{ActionResult, Body, Cause, Command, Effect, Input, Memory, Report, Status},
+        input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
         settings::Settings,
         words::{OpId, Outcome, Reason, Reply, Settled, Stage, StateReport},
     },
@@ -77,6 +77,7 @@ pub(crate) enum Step {
         down: bool,
     },
     ShutDown,
+    Removed,
     Wait,
 }
 
@@ -168,7 +169,6 @@ pub(crate) struct World {
     lag: u64,
     last_down: u64,
     last_up: u64,
-    memory: Memory,
     pub(crate) callers: BTreeMap<OpId, Caller>,
     order: Vec<OpId>,
     // What has reached the twin.
@@ -223,7 +223,6 @@ impl World {
             lag: 0,
             last_down: 0,
             last_up: 0,
-            memory: Memory::default(),
             callers: BTreeMap::new(),
             order: Vec::new(),
             hub_boot: None,
@@ -334,6 +333,7 @@ impl World {
                 self.apply(if *down { Input::BusDown } else { Input::BusUp });
             }
             Step::ShutDown => self.apply(Input::ShutDown),
+            Step::Removed => self.apply(Input::Removed),
             Step::Wait => {}
         }
         self.carry();
@@ -385,13 +385,13 @@ impl World {
     }
 
     fn restart(&mut self) {
+        let memory = self.twin.memory(self.time(self.now));
         self.twin = Twin::new(DeviceId::new("lamp").expect("a device id"), self.settings.clone());
         for caller in self.callers.values_mut() {
             caller.told_by_fleet |= caller.replies.is_empty() && caller.states == 0;
             caller.ended = true;
         }
         self.last_word = None;
-        let memory = std::mem::take(&mut self.memory);
         self.apply(Input::Restored(memory));
     }
 
@@ -476,7 +476,6 @@ impl World {
         self.before(&input);
         self.twin.apply(now, input.clone());
         let effects: Vec<Effect> = std::iter::from_fn(|| self.twin.poll()).collect();
-        self.memory = self.twin.memory(now);
         self.after(&input, &effects);
         let moment = Moment { now, input, effects };
         invariants::check_all(self, &moment);
@@ -509,6 +508,7 @@ impl World {
             | Input::BusUp
             | Input::Restored(_)
             | Input::ShutDown
+            | Input::Removed
             | Input::Tick => {}
         }
     }
