@@ -35,7 +35,7 @@ clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPyt
 
 bench: ## what tool calls cost on this machine, beside the floor under them; STRICT=1 fails on a missed target
 	@PATH="$$PATH:/usr/sbin" command -v mosquitto > /dev/null || tests/setup/debian.sh || echo "bench: goes on without mosquitto"
-	cargo bench --locked --profile ci --bench hub
+	cargo bench --locked --bench hub
 
 lint: ## format, clippy, rustdoc, licences and advisories, shell and Python
 	@tests/setup/parts.sh setup-lint fmt clippy docs shell python deny
