@@ -16,7 +16,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use tokio::task::AbortHandle;
 
 use crate::{
-    broker::{Broker, Receipt, SendError},
+    broker::{Broker, NO_NOTICE, Receipt, SendError},
     dialect::native,
     metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
@@ -245,7 +245,7 @@ impl Device {
                 tracing::warn!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
                 let mistake = native::malformed(of_seq, &property, error.as_ref());
                 metrics.event_unreadable(mistake.reason.as_str());
-                let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), 0);
+                let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);
             }
             Effect::Ignored(why) => metrics.report_ignored(why),
         }
@@ -258,12 +258,12 @@ impl Device {
         }
         let session = state.session.clone()?;
         let payload = native::encode(&self.context.identity, &session, now, &command);
-        // Only a set's writing ends a stage; ticket 0 asks for no notice.
+        // Only a set's writing ends a stage.
         let operation = match &command {
             Command::Set { op, .. } => Some(op.clone()),
             Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
         };
-        let ticket = operation.as_ref().map_or(0, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
+        let ticket = operation.as_ref().map_or(NO_NOTICE, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
         self.context.metrics.command_published(native::word(&command));
         match (self.context.broker.send(self.id.as_str(), payload, ticket), operation) {
             (Ok(()), Some(op)) => {
@@ -401,17 +401,16 @@ fn hand_over<T: Send + 'static>(metrics: &Metrics, port: RpcReplyPort<T>, answer
     }
 }
 
-/// Arms the one timer for the twin's deadline. A timer outlives its actor unless it is aborted.
+/// Arms the one timer for the twin's deadline. One that is due earlier stays: its tick does nothing and arms the next,
+/// where a new one for each message would cost a task each time. A timer outlives its actor unless it is aborted.
 fn arm(me: &ActorRef<DeviceMsg>, state: &mut State) {
-    let next = state.twin.deadline();
-    if state.timer.as_ref().map(|(at, _)| *at) == next {
+    let Some(at) = state.twin.deadline() else { return };
+    if state.timer.as_ref().is_some_and(|(armed, _)| *armed <= at) {
         return;
     }
     if let Some((_, timer)) = state.timer.take() {
         timer.abort();
     }
-    if let Some(at) = next {
-        let wait: Duration = at.saturating_duration_since(now());
-        state.timer = Some((at, me.send_after(wait, || DeviceMsg::Tick).abort_handle()));
-    }
+    let wait: Duration = at.saturating_duration_since(now());
+    state.timer = Some((at, me.send_after(wait, || DeviceMsg::Tick).abort_handle()));
 }

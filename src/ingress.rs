@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::mpsc::Receiver;
 
 use crate::{
-    broker::{Broker, FromDevice, Receipt},
+    broker::{Broker, FromDevice, NO_NOTICE, Receipt},
     config::Config,
     device::DeviceMsg,
     dialect::native::{self, Heard},
@@ -117,7 +117,7 @@ impl Ingress {
         let told = self.told.get(device).is_some_and(|at| now.saturating_duration_since(*at) < ERROR_EVERY);
         if !told {
             self.told.insert(device.clone(), now);
-            let _not_connected = self.broker.send(device, mistake.encode().into(), 0);
+            let _not_connected = self.broker.send(device, mistake.encode().into(), NO_NOTICE);
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    Access, Closed, Counters, FromDevice, LostWhy, MqttVersion, Receipt, SendError, Settings,
+    Access, Closed, Counters, FromDevice, LostWhy, MqttVersion, NO_NOTICE, Receipt, SendError, Settings,
     conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
@@ -229,6 +229,9 @@ impl Core {
     /// Tells that a command was lost.
     pub(super) fn lose(&self, device: &str, ticket: u64, why: LostWhy, place: Place) {
         count(&self.totals.commands_lost);
+        if ticket == NO_NOTICE {
+            return;
+        }
         self.tell(device, 0, Kind::Lost { ticket, why }, b"", Cargo { place, receipt: None });
     }
 
@@ -270,7 +273,9 @@ impl Core {
             return Ok(());
         };
         count(&self.totals.commands_lost);
-        place.send(FromDevice::Lost { device: device.into(), ticket, why });
+        if ticket != NO_NOTICE {
+            place.send(FromDevice::Lost { device: device.into(), ticket, why });
+        }
         Ok(())
     }
 

@@ -242,6 +242,9 @@ pub struct Broker {
     local_addr: SocketAddr,
 }
 
+/// The ticket of a command whose fate nobody waits for: its notice would be a second way over the bus for nothing.
+pub const NO_NOTICE: u64 = 0;
+
 /// How long [`Broker::stop`] waits for the goodbyes to be written and the last messages to reach the hub.
 const STOP_WAIT: Duration = Duration::from_secs(2);
 
@@ -271,7 +274,8 @@ pub async fn start(
 
 impl Broker {
     /// Sends a command to a device, QoS 0 on `truetwin/<device>/command`. Never blocks. Exactly one
-    /// [`FromDevice::Written`] or [`FromDevice::Lost`] with this ticket follows. Commands of one device keep their order.
+    /// [`FromDevice::Written`] or [`FromDevice::Lost`] with this ticket follows; none with the ticket [`NO_NOTICE`], which
+    /// is only counted. Commands of one device keep their order.
     ///
     /// # Errors
     /// [`SendError::BusDown`] and [`SendError::Full`]; nothing was sent.

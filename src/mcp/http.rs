@@ -14,7 +14,8 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    StreamableHttpServerConfig, StreamableHttpService,
+    session::local::{LocalSessionManager, SessionConfig},
 };
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,12 @@ const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// How long a stop waits for answers to reach their clients. The hub answers everybody before it stops HTTP; what is
 /// left is writing them out.
 const DELIVERY_MAX: Duration = Duration::from_secs(1);
+
+/// How long a session keeps an answered call for a client whose stream broke just then. The SDK looks through all kept
+/// calls at each new one and bounds only their age: at its 60 s, a client that calls without a pause filled 200 MB and
+/// made each of its calls take longer. With none, an answer is kept until the session's next call, so a client that comes
+/// back for it first still gets it; `check_operation` tells what became of any.
+const ANSWERS_KEPT: Duration = Duration::ZERO;
 
 /// The protocol version from which on requests have no session.
 const SESSIONLESS_FROM: &str = "2026-07-28";
@@ -63,7 +70,9 @@ struct Door {
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
 pub fn router(server: Server, http: Http) -> Router {
     server.announce();
-    let sessions = Arc::new(LocalSessionManager::default());
+    let mut sessions = LocalSessionManager::default();
+    sessions.session_config = session_config();
+    let sessions = Arc::new(sessions);
     let (open, unanswered) = watch::channel(0);
     let end_sessions = CancellationToken::new();
     tokio::spawn(end_after_answers(http.stop, unanswered, end_sessions.clone()));
@@ -76,6 +85,12 @@ pub fn router(server: Server, http: Http) -> Router {
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
     let door = Door { sessions, sessions_max: http.sessions_max, open };
     Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
+}
+
+fn session_config() -> SessionConfig {
+    let mut config = SessionConfig::default(); // non-exhaustive: no other way
+    config.completed_cache_ttl = ANSWERS_KEPT;
+    config
 }
 
 /// The SDK cuts a session's streams at once when it is told to stop, answers that were just given and all: so it is told

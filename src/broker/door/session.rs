@@ -15,7 +15,7 @@ use super::{
     spawn_farewell,
 };
 use crate::broker::{
-    Closed, MqttVersion, Receipt,
+    Closed, MqttVersion, NO_NOTICE, Receipt,
     conn::{Conn, State},
     core::{Cargo, Core},
     counters::count,
@@ -165,6 +165,9 @@ impl Session {
     fn wrote(&self, state: &mut State, bytes: usize) {
         for command in state.wrote(bytes) {
             count(&self.core.totals.commands_written);
+            if command.ticket == NO_NOTICE {
+                continue;
+            }
             let kind = Kind::Written { ticket: command.ticket };
             let cargo = Cargo { place: command.place, receipt: None };
             self.core.tell(&self.conn.device, self.conn.number, kind, b"", cargo);

@@ -1,0 +1,205 @@
+//! An instant device of level 1: one relay, `received` and `completed` in the same breath, on the wire types that boards use.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use tokio::task::JoinHandle;
+use truetwin_wire::{
+    Scalar,
+    device::{
+        ActionReport, Command, Description, DeviceState, Envelope, Event, Hello, PropertySpec, Reading, parse, write,
+    },
+    limits::EVENT_BYTES_MAX,
+    words::{CauseWord, EvidenceWord, KindWord, ReportResult, RoleWord},
+};
+
+use crate::mqtt::{Link, Packet};
+
+/// The one property.
+const RELAY: &str = "relay";
+
+/// One word for a whole run: the hub tells boots apart by device.
+const BOOT: &str = "bench";
+
+/// What all devices of one kind did.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    /// Commands to set the relay that came.
+    pub(crate) sets: AtomicU64,
+    /// Those that changed it.
+    pub(crate) moves: AtomicU64,
+    /// Questions that came.
+    pub(crate) questions: AtomicU64,
+}
+
+/// A device that has been welcomed, in a task of its own.
+pub(crate) struct Device {
+    link: Link,
+    topic: String,
+    feedback: EvidenceWord,
+    done: Arc<Done>,
+    born: Instant,
+    session: String,
+    heartbeat: Duration,
+    seq: u32,
+    relay: bool,
+    last: String,
+}
+
+impl Device {
+    /// Connects, greets, waits for the welcome, and goes on in a task of its own. With `feedback` of `pin` what it reads
+    /// while completing is both checks of the hub in one message; with `firmware` the hub asks once more (semantics 3.6).
+    pub(crate) async fn start(
+        mqtt: &str,
+        name: &str,
+        password: &str,
+        feedback: EvidenceWord,
+        done: Arc<Done>,
+    ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+        let link = Link::open(mqtt, name, password, &format!("truetwin/{name}/command")).await?;
+        let mut device = Self {
+            link,
+            topic: format!("truetwin/{name}/event"),
+            feedback,
+            done,
+            born: Instant::now(),
+            session: String::new(),
+            heartbeat: Duration::from_secs(10),
+            seq: 0,
+            relay: false,
+            last: String::new(),
+        };
+        device.greet()?;
+        while device.session.is_empty() {
+            device.link.turn().await?;
+            device.work()?;
+        }
+        Ok(tokio::spawn(device.run()))
+    }
+
+    async fn run(mut self) -> anyhow::Result<()> {
+        let mut beat = tokio::time::interval(self.heartbeat);
+        beat.tick().await;
+        loop {
+            self.link.flush().await?;
+            tokio::select! {
+                read = self.link.read() => {
+                    read?;
+                    self.work()?;
+                }
+                _ = beat.tick() => self.say(&Event::Heartbeat)?,
+            }
+        }
+    }
+
+    fn greet(&mut self) -> anyhow::Result<()> {
+        let relay = PropertySpec {
+            role: Some(RoleWord::Socket),
+            expected_ms: Some(300),
+            stable_ms: Some(0),
+            repeatable: Some(true),
+            ..PropertySpec::new(RELAY, KindWord::Bool, self.feedback)
+        };
+        let hello = Event::Hello(Hello {
+            level: 1,
+            fw: "1",
+            model: "bench",
+            desc: "bench",
+            description: Description { properties: &[relay], actions: &[] },
+            readings: &[self.reading()],
+            cause: CauseWord::Boot,
+        });
+        let mut buffer = [0; EVENT_BYTES_MAX];
+        self.seq += 1;
+        let envelope = Envelope { session: "", boot: BOOT, seq: self.seq, up_ms: 0 };
+        let bytes = write(&envelope, &hello, &mut buffer)?;
+        self.link.outbox.publish(self.topic.as_bytes(), &buffer[..bytes], 1);
+        Ok(())
+    }
+
+    /// Reads the relay.
+    fn reading(&self) -> Reading<'static> {
+        Reading { property: RELAY, value: Some(Scalar::Bool(self.relay)), evidence: self.feedback, seen: None }
+    }
+
+    /// Works off all that came; answers go out together.
+    fn work(&mut self) -> anyhow::Result<()> {
+        loop {
+            let payload = match self.link.inbox.next()? {
+                None => return Ok(()),
+                Some(Packet::Publish { payload, .. }) => payload.to_vec(),
+                Some(Packet::PubAck) => continue,
+                Some(other @ (Packet::Answer(..) | Packet::Other)) => bail!("a device got {other:?}"),
+            };
+            let command = parse(&payload).map_err(|error| anyhow!("a command cannot be read: {error:?}"))?;
+            match command {
+                Command::Welcome { head, heartbeat_ms, .. } => {
+                    self.session = head.session.to_owned();
+                    self.heartbeat = Duration::from_millis(heartbeat_ms.into());
+                }
+                Command::Set { head, op, property, value, .. } => {
+                    ensure!(head.session == self.session && property == RELAY, "a set for somebody else");
+                    self.set(op, value)?;
+                }
+                Command::GetDeviceState { head, op, .. } => {
+                    ensure!(head.session == self.session, "a question of another session");
+                    self.done.questions.fetch_add(1, Relaxed);
+                    let last = std::mem::take(&mut self.last);
+                    let reading = Reading { seen: (!last.is_empty()).then_some(last.as_str()), ..self.reading() };
+                    self.say(&Event::DeviceState(DeviceState {
+                        op: Some(op),
+                        readings: &[reading],
+                        cause: CauseWord::Query,
+                    }))?;
+                    self.last = last;
+                }
+                Command::Refused { reason, path, allowed } | Command::Error { reason, path, allowed, .. } => {
+                    bail!("the hub complains: {reason} at {path:?}, allowed {allowed:?}")
+                }
+                Command::Describe { .. } | Command::Run { .. } | Command::Withdraw { .. } | Command::GetLog { .. } => {
+                    bail!("not expected here: {command:?}")
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, op: &str, value: Scalar) -> anyhow::Result<()> {
+        let Scalar::Bool(wish) = value else { bail!("the relay takes true and false") };
+        self.done.sets.fetch_add(1, Relaxed);
+        let report = |result| ActionReport {
+            op,
+            action: "set",
+            property: Some(RELAY),
+            result,
+            readings: &[],
+            reason: None,
+            eta_ms: None,
+            clamped: false,
+            dup: false,
+        };
+        self.say(&Event::ActionReport(report(ReportResult::Received)))?;
+        if std::mem::replace(&mut self.relay, wish) != wish {
+            self.done.moves.fetch_add(1, Relaxed);
+        }
+        let readings = [self.reading()];
+        self.say(&Event::ActionReport(ActionReport { readings: &readings, ..report(ReportResult::Completed) }))?;
+        op.clone_into(&mut self.last);
+        Ok(())
+    }
+
+    fn say(&mut self, event: &Event<'_>) -> anyhow::Result<()> {
+        let mut buffer = [0; EVENT_BYTES_MAX];
+        self.seq += 1;
+        let up_ms = u64::try_from(self.born.elapsed().as_millis()).context("up for too long")?;
+        let envelope = Envelope { session: &self.session, boot: BOOT, seq: self.seq, up_ms };
+        let bytes = write(&envelope, event, &mut buffer)?;
+        self.link.outbox.publish(self.topic.as_bytes(), &buffer[..bytes], 1);
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! `make bench`: what a tool call costs on this machine, beside the floor under it, in one run.
+//!
+//! The hub is the program itself, a process of its own. The load is this process: instant devices on hand-written MQTT,
+//! callers on hand-written HTTP, one thread. Floor and calls take turns in short rounds, so that their ratios hold on a
+//! machine that does other things as well. `ROUNDS` sets how many (default 5); with `STRICT=1` a missed target is exit
+//! code 1.
+#![expect(clippy::print_stdout, reason = "what a benchmark is for")]
+
+mod books;
+mod device;
+mod echo;
+mod figures;
+mod load;
+mod mcp;
+mod memory;
+mod mqtt;
+mod process;
+
+use std::{
+    process::ExitCode,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use truetwin_wire::words::EvidenceWord;
+
+use crate::{
+    books::Books,
+    device::Done,
+    figures::{Sample, Targets},
+    load::{Call, Callers, DEVICES, Echoes, SESSIONS},
+    memory::Memory,
+    process::Hub,
+};
+
+/// Numbers of callers, and how long one round of one kind lasts with so many.
+const LOADS: [(usize, Duration); 3] =
+    [(1, Duration::from_millis(400)), (100, Duration::from_millis(600)), (1000, Duration::from_secs(1))];
+
+/// Devices with a read-back in `completed`: one round trip. And those that are asked once more: two.
+const PIN: &str = "pin";
+const ASKED: &str = "asked";
+
+/// Of 1000 callers ten share a device, and one operation at a time is in flight on its relay: the others queue.
+const CONFIG: &str = "[limits]\nqueued_per_property = 64\n";
+
+/// Targets.
+const OVER_FLOOR_MAX: f64 = 1.3;
+const SHARE_OF_PING_MIN: f64 = 0.5;
+const IDLE_KIB_MAX: u64 = 16 * 1024;
+const LOADED_KIB_MAX: u64 = 64 * 1024;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words[..] {
+        ["echo-door"] => tokio::runtime::Runtime::new()?.block_on(echo::door())?,
+        ["echo-client", mqtt] => one_thread()?.block_on(echo::client(mqtt))?,
+        _ if words.contains(&"--bench") => {
+            let missed = one_thread()?.block_on(bench())?;
+            let strict = std::env::var("STRICT").is_ok_and(|strict| strict == "1");
+            return Ok(if strict && missed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        }
+        // `cargo test --all-targets` runs this as well.
+        _ => println!("measures with: make bench"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one_thread() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Samples of one number of callers.
+#[derive(Default)]
+struct Samples {
+    door: Sample,
+    mosquitto: Sample,
+    ping: Sample,
+    once: Sample,
+    twice: Sample,
+}
+
+/// Measures, prints; how many targets were missed.
+async fn bench() -> anyhow::Result<usize> {
+    let rounds: u32 = std::env::var("ROUNDS").ok().map_or(Ok(5), |rounds| rounds.parse()).context("ROUNDS")?;
+    let folder = tempfile::tempdir()?;
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!(
+        "{} {}, {} processors shared by hub and load; load average before: {}; journal: none yet\n\
+         {DEVICES} devices of each kind; a caller is an HTTP connection, and more than {SESSIONS} share as many MCP sessions, the most \
+         that a hub admits by default",
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        std::thread::available_parallelism()?,
+        load.split(' ').next().unwrap_or("unknown"),
+    );
+    let memory = Memory::measure(folder.path()).await?;
+
+    let (door, door_mqtt) = process::role(&["echo-door"])?;
+    let mosquitto = process::mosquitto(folder.path())?;
+    let client = mosquitto.as_ref().map(|(_, mqtt)| process::role(&["echo-client", mqtt])).transpose()?;
+    let mut at_door = Echoes::new(&door_mqtt, &[&door]);
+    let mut at_mosquitto = match (&mosquitto, &client) {
+        (Some((broker, mqtt)), Some((client, _))) => Some(Echoes::new(mqtt, &[broker, client])),
+        _ => {
+            println!("mosquitto is not installed: its echo is left out");
+            None
+        }
+    };
+
+    let names = [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES).map(move |i| format!("{kind}-{i}")));
+    let hub = Hub::start(folder.path(), CONFIG, &names.collect::<Vec<_>>())?;
+    let (once, twice) = (Arc::new(Done::default()), Arc::new(Done::default()));
+    let mut devices = memory::connect(&hub, PIN, EvidenceWord::Pin, &once).await?;
+    devices.extend(memory::connect(&hub, ASKED, EvidenceWord::Firmware, &twice).await?);
+    let before = Books::read(&hub).await?;
+    let mut callers = Callers::new(&hub, &[PIN, ASKED]);
+    let before_kib = memory::rested_kib(&hub).await;
+    let mut sessions_kib = 0.0;
+
+    let mut all = Vec::new();
+    for (count, time) in LOADS {
+        let without = hub.process.resident_kib();
+        callers.grow(count).await?;
+        if count == 100 {
+            sessions_kib = hub.process.resident_kib().saturating_sub(without) as f64 / (SESSIONS - 1) as f64;
+        }
+        let mut samples = Samples::default();
+        // The first round warms up and is not counted.
+        for round in 0..=rounds {
+            if round == 1 {
+                samples = Samples::default();
+            }
+            at_door.round(count, time, &mut samples.door).await?;
+            if let Some(echoes) = &mut at_mosquitto {
+                echoes.round(count, time, &mut samples.mosquitto).await?;
+            }
+            callers.round(&hub, Call::Ping, time, &mut samples.ping).await?;
+            callers.round(&hub, Call::Switch(PIN), time, &mut samples.once).await?;
+            callers.round(&hub, Call::Switch(ASKED), time, &mut samples.twice).await?;
+        }
+        print(count, &samples, at_mosquitto.is_some());
+        all.push((count, samples));
+    }
+    let after_kib = hub.process.resident_kib();
+    let after = Books::read(&hub).await?;
+    let failed = devices.iter().filter(|device| device.is_finished()).count();
+
+    println!("\nresident memory of the hub (KiB)");
+    println!("  idle, no device                          {:>8}", memory.idle_kib);
+    println!("  each device known, of 1000               {:>8.1}", memory.known_kib);
+    println!("  each device connected and greeted, more  {:>8.1}", memory.connected_kib);
+    println!("  {} devices connected, no session        {:>8}", 2 * DEVICES, before_kib);
+    println!("  each MCP session, with 1.6 connections   {sessions_kib:>8.1}");
+    println!("  after 1000 callers, {SESSIONS} sessions open     {after_kib:>8}");
+
+    let mut targets = Targets::default();
+    latency(&all, &mut targets);
+    throughput(&all, &mut targets);
+    books(&callers, [&once, &twice], (&before, &after), failed, &mut targets);
+    targets.check(memory.idle_kib <= IDLE_KIB_MAX, &format!("idle: {} KiB, at most {IDLE_KIB_MAX}", memory.idle_kib));
+    let more = after_kib.saturating_sub(before_kib);
+    targets.check(more <= LOADED_KIB_MAX, &format!("after 1000 callers: {more} KiB more, at most {LOADED_KIB_MAX}"));
+    println!("\n{}", targets.text());
+    Ok(targets.missed)
+}
+
+fn print(callers: usize, samples: &Samples, mosquitto: bool) {
+    println!("\n{}", figures::head(callers));
+    println!("{}", samples.door.line("QoS 1 echo, door and bus"));
+    if mosquitto {
+        println!("{}", samples.mosquitto.line("QoS 1 echo, mosquitto (nodelay) and client"));
+    }
+    println!("{}", samples.ping.line("ping"));
+    println!("{}", samples.once.line("switch_device, k = 1"));
+    println!("{}", samples.twice.line("switch_device, k = 2 (asked once more)"));
+}
+
+/// What a call takes beside what it cannot avoid: its round trips and the tool call itself.
+fn latency(all: &[(usize, Samples)], targets: &mut Targets) {
+    let Some((_, alone)) = all.first() else { return };
+    for (k, sample) in [(1.0, &alone.once), (2.0, &alone.twice)] {
+        let floor = k * alone.door.quantile_ms(0.5) + alone.ping.quantile_ms(0.5);
+        let (took, ratio) = (sample.quantile_ms(0.5), sample.quantile_ms(0.5) / floor);
+        let what = format!(
+            "1 caller, k = {k}: p50 {took:.3} ms is {ratio:.2} x ({k} echo + ping = {floor:.3} ms), at most {OVER_FLOOR_MAX}"
+        );
+        targets.check(ratio <= OVER_FLOOR_MAX, &what);
+    }
+}
+
+fn throughput(all: &[(usize, Samples)], targets: &mut Targets) {
+    for (callers, samples) in all.iter().filter(|(callers, _)| *callers == 100) {
+        let (once, ping) = (samples.once.rate(), samples.ping.rate());
+        let what = format!(
+            "{callers} callers, k = 1: {once:.0} calls/s is {:.2} of ping's {ping:.0}, at least {SHARE_OF_PING_MIN}",
+            once / ping
+        );
+        targets.check(once >= SHARE_OF_PING_MIN * ping, &what);
+    }
+}
+
+/// Every call was an operation, every operation a command on the wire and in a device, every answer a success.
+fn books(
+    callers: &Callers,
+    kinds: [&Arc<Done>; 2],
+    (before, after): (&Books, &Books),
+    failed: usize,
+    targets: &mut Targets,
+) {
+    let grew = |metric: &str, label: &str| after.sum(metric, label) - before.sum(metric, label);
+    let got = |of: fn(&Done) -> u64| kinds.iter().map(|done| of(done)).sum::<u64>();
+    let (asked, ended) = (callers.operations, grew("truetwin_operations_total", ""));
+    let converged = grew("truetwin_operations_total", "outcome=\"converged\"");
+    let published = grew("truetwin_commands_published_total", "command=\"set\"");
+    let (sets, moves) = (got(|done| done.sets.load(Relaxed)), got(|done| done.moves.load(Relaxed)));
+    println!("\ncalls {asked}, converged {converged} of {ended}, set published {published}, set received {sets}");
+    println!(
+        "of these the relay moved in {moves}: up to 100 callers each has a relay and wants the other position each time; of \
+         1000, ten share one and queue, and now and then two ask in another order than they were told to"
+    );
+    let same = [ended, converged, published, sets].iter().all(|count| *count == asked);
+    targets.check(same, &format!("operations = publishes = calls: {converged} = {published} = {asked}"));
+    let lost: u64 = [
+        "truetwin_door_commands_lost_total",
+        "truetwin_door_reports_refused_total",
+        "truetwin_replies_unheard_total",
+        "truetwin_calls_unanswered_total",
+        "truetwin_refusals_total",
+        "truetwin_unreadable_events_total",
+        "truetwin_actor_restarts_total",
+        "truetwin_tool_panics_total",
+    ]
+    .iter()
+    .map(|metric| grew(metric, ""))
+    .sum();
+    let (bad, first) = &callers.bad;
+    let what = format!(
+        "nothing lost: {bad} answers other than confirmed{}, {lost} lost, refused or unheard, {failed} devices dropped out, \
+         {} frames sent again over the bus",
+        first.as_ref().map(|said| format!(" ({said})")).unwrap_or_default(),
+        grew("truetwin_bus_resends_total", "")
+    );
+    targets.check(*bad == 0 && lost == 0 && failed == 0, &what);
+}
