@@ -1,11 +1,12 @@
 //! 4: what callers hear, and when. 6.1: what is left when a wish was not met.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use truetwin::{
     property::{Evidence, Property, Role, Value},
     twin::{
         input::{ActionResult, Body, Cause, Command, Effect, Input},
+        settings::Settings,
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
@@ -30,6 +31,17 @@ fn s4_1_act_by_is_never_later_than_the_callers_limit() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 1_100);
     assert_eq!(ttl_ms(&bench), 950);
+}
+
+#[test]
+fn s4_1_act_by_is_at_most_the_configured_maximum() {
+    let start = Instant::now();
+    let settings = Settings { act_by_max: Duration::from_millis(1_500), ..Settings::new(start) };
+    let mut bench = Bench::with(vec![relay()], settings, start);
+    bench.connect(0);
+    bench.hello(0, OFF, None);
+    bench.set(100, "a", ON, 30_000);
+    assert_eq!(ttl_ms(&bench), 1_500);
 }
 
 #[test]
@@ -384,4 +396,9 @@ fn s6_1_a_value_in_a_report_about_another_operation_is_no_late_success() {
     let report = bench.action("b", ActionResult::Rejected, status, Some(Reason::Busy));
     bench.at(7_020, Input::Heard(report));
     assert!(!bench.check(7_030, "a").late_success);
+    // Nor is a state that does not say what was finished last.
+    bench.tells(7_040, ON, Cause::Periodic, None);
+    assert!(!bench.check(7_050, "a").late_success);
+    bench.tells(7_060, ON, Cause::Periodic, Some("a"));
+    assert!(bench.check(7_070, "a").late_success);
 }

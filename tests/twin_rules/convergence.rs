@@ -72,6 +72,15 @@ fn s3_2_nothing_heard_before_the_command_was_written_is_its_result() {
 }
 
 #[test]
+fn s3_2_a_value_from_before_the_command_is_no_evidence_against_the_devices_word() {
+    let mut bench = Bench::online(relay(), ON);
+    bench.set(100, "a", ON, 8000);
+    bench.begin(110, "a");
+    bench.refuses(400, "a", ActionResult::Failed, Reason::Stuck);
+    assert_eq!(bench.outcome("a").0, Outcome::Failed);
+}
+
+#[test]
 fn s3_2_a_device_that_speaks_of_an_operation_has_its_command() {
     let mut bench = Bench::quick_relay();
     bench.set(100, "a", ON, 8000);
