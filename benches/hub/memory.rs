@@ -17,7 +17,7 @@ const DEVICES: usize = 1000;
 const REST: Duration = Duration::from_secs(1);
 
 /// Resident memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// Of a hub without devices, KiB.
     pub(crate) idle_kib: u64,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, mpsc::WeakSender};
+use tokio::sync::{Notify, Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -38,6 +38,8 @@ pub(super) struct Core {
     pub(super) up: Line<Cargo>,
     /// From the hub to the door: commands.
     pub(super) down: Line<Place>,
+    /// Notices were put in line on the up lane without being sent off.
+    pub(super) notices: Notify,
     /// A router runs.
     pub(super) bus_runs: AtomicBool,
     /// The door closes: no new connections.
@@ -91,6 +93,7 @@ impl Core {
             credits: Credits::new(settings.credit_bytes),
             up: Line::new("up"),
             down: Line::new("down"),
+            notices: Notify::new(),
             bus_runs: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
@@ -224,6 +227,12 @@ impl Core {
     pub(super) fn tell(&self, device: &str, connection: u64, kind: Kind, payload: &[u8], cargo: Cargo) {
         let up = Up { kind, connection, device, payload };
         self.up.push(cargo, up.bytes(), |out| up.write(out));
+    }
+
+    /// The same, without sending it off: for several messages in a row, of which [`Line::send_off`] must follow.
+    pub(super) fn tell_next(&self, device: &str, connection: u64, kind: Kind, payload: &[u8], cargo: Cargo) {
+        let up = Up { kind, connection, device, payload };
+        self.up.add(cargo, up.bytes(), |out| up.write(out));
     }
 
     /// Tells that a command was lost.

@@ -267,6 +267,7 @@ pub async fn start(
     let (hub_tx, hub_rx) = mpsc::channel(settings.places());
     let core = Arc::new(Core::new(access, settings, hub_tx.downgrade()));
     router::start(core.clone(), hub_tx).await.map_err(Error::Bus)?;
+    tokio::spawn(router::send_notices(core.clone()));
     tokio::spawn(door::listen(core.clone(), listener));
     tokio::spawn(door::sweep(core.clone()));
     Ok((Broker { core, local_addr }, hub_rx))

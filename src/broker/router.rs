@@ -5,8 +5,8 @@
 //! - No packet of a device ever reaches the router: only frames, on two topics of ours.
 //! - Both SUBACKs are in before the first publish: packets wait in a buffer per link that an *earlier* event drains, so
 //!   a report could overtake the hub's SUBSCRIBE and match nothing.
-//! - A frame is appended through `LinkTx::buffer` while that is not empty (an event that will drain it is on its way):
-//!   one event for a batch, so that the router's channel of 1000 is hardly ever full. `publish` would block then.
+//! - Frames are appended through `LinkTx::buffer`, the last of a batch with an event unless that was not empty (an event
+//!   that will drain it is on its way): so the router's channel of 1000 is hardly ever full. `publish` would block then.
 //! - `Unschedule` must be answered with `wake`, or delivery stops for good.
 //! - Readers never wait for a consumer, so a canary that does not come back means a dead router and nothing else.
 
@@ -44,6 +44,10 @@ const ROOM_BYTES: u64 = ((SEGMENTS - 1) * SEGMENT_BYTES / 2) as u64;
 
 /// Messages that one link is handed at once (rumqttd's own example uses 200).
 const BATCH: u64 = 200;
+
+/// How long the notice of a written command waits for a report to cross the bus with it. The device is at work just then,
+/// and each crossing wakes two threads; nothing that the hub shows is finer than a millisecond.
+const NOTICE_WAIT: Duration = Duration::from_millis(1);
 
 /// How often a canary is sent through each direction.
 const CANARY_EVERY: Duration = Duration::from_millis(250);
@@ -92,6 +96,16 @@ impl<C> Line<C> {
         let mut state = lock(&self.state);
         state.lane.push(cargo, body_bytes, write);
         self.pump(&mut state);
+    }
+
+    /// Puts a frame in line, for the next [`push`](Self::push) or [`send_off`](Self::send_off).
+    pub(super) fn add(&self, cargo: C, body_bytes: usize, write: impl FnOnce(&mut BytesMut)) {
+        lock(&self.state).lane.push(cargo, body_bytes, write);
+    }
+
+    /// Puts on its way what was only put in line: the router's thread is woken once for all of it.
+    pub(super) fn send_off(&self) {
+        self.pump(&mut lock(&self.state));
     }
 
     pub(super) fn waiting_bytes(&self) -> usize {
@@ -157,22 +171,29 @@ impl<C> Line<C> {
         lock(&self.state).lane.take_all()
     }
 
+    /// Hands the router all that it has room for, with one event: the last frame's, behind the others. A frame with an
+    /// event of its own would wake the router's thread each time, which on a busy processor runs at once instead of us.
     fn pump(&self, state: &mut LineState<C>) {
         let Some(link) = &mut state.link else { return };
+        let mut buffer = link.buffer();
+        let event_under_way = !buffer.is_empty();
+        let mut last = None;
         while let Some(frame) = state.lane.next_to_inject() {
-            let mut buffer = link.buffer();
-            if buffer.is_empty() {
-                drop(buffer);
-                if let Err(LinkError::TrySend(_)) = link.try_publish(self.topic, frame) {
-                    count(&self.totals.full); // it lies in the buffer; the next event, at the latest a canary's, drains it
-                }
-            } else {
-                buffer.push_back(Packet::Publish(
-                    Publish::new(Bytes::from_static(self.topic.as_bytes()), frame, false),
-                    None,
-                ));
-            }
+            buffer.extend(last.replace(frame).map(|frame| self.packet(frame)));
         }
+        let Some(last) = last else { return };
+        if event_under_way {
+            buffer.push_back(self.packet(last));
+            return;
+        }
+        drop(buffer);
+        if let Err(LinkError::TrySend(_)) = link.try_publish(self.topic, last) {
+            count(&self.totals.full); // it lies in the buffer; the next event, at the latest a canary's, drains it
+        }
+    }
+
+    fn packet(&self, frame: Bytes) -> Packet {
+        Packet::Publish(Publish::new(Bytes::from_static(self.topic.as_bytes()), frame, false), None)
     }
 }
 
@@ -188,6 +209,18 @@ pub(super) async fn start(core: Arc<Core>, hub: Sender<FromDevice>) -> Result<()
     let (started_tx, started) = oneshot::channel();
     tokio::spawn(supervise(core, hub, bus, started_tx));
     started.await.map_err(|_| "its supervisor ended".to_owned())
+}
+
+/// Sends off the notices of written commands that no report has taken along.
+pub(super) async fn send_notices(core: Arc<Core>) {
+    loop {
+        tokio::select! {
+            () = core.bus_stops.cancelled() => return,
+            () = core.notices.notified() => {}
+        }
+        tokio::time::sleep(NOTICE_WAIT).await;
+        core.up.send_off();
+    }
 }
 
 /// Runs one router after the other until the broker stops.

@@ -6,8 +6,9 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use super::exit::{Exit, Failure};
 
-/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info.
-const DEFAULT: &str = "info,rmcp=warn";
+/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info; rumqttd opens spans for each message at error,
+/// and what can go wrong in it the bus watches for itself.
+const DEFAULT: &str = "info,rmcp=warn,rumqttd=off";
 
 /// Starts logging; a second call changes nothing.
 pub(super) fn start() -> Result<(), Failure> {

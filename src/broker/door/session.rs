@@ -170,12 +170,22 @@ impl Session {
             }
             let kind = Kind::Written { ticket: command.ticket };
             let cargo = Cargo { place: command.place, receipt: None };
-            self.core.tell(&self.conn.device, self.conn.number, kind, b"", cargo);
+            self.core.tell_next(&self.conn.device, self.conn.number, kind, b"", cargo);
+            self.core.notices.notify_one();
         }
     }
 
-    /// Works off whole packets from the front of `unread`.
+    /// Works off whole packets from the front of `unread`. What they told goes off together.
     fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
+        if unread.is_empty() {
+            return Ok(Flow::On);
+        }
+        let worked = self.work_off(unread);
+        self.core.up.send_off();
+        worked
+    }
+
+    fn work_off(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let mut done = 0;
         let flow = loop {
             let rest = &unread[done..];
@@ -259,7 +269,7 @@ impl Session {
         let receipt = Some(Receipt::new(&self.core, &self.conn, slot, cost_bytes));
         // Under the lock, so that nothing of this connection is told after its end.
         let (device, number) = (&self.conn.device, self.conn.number);
-        self.core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
+        self.core.tell_next(device, number, kind, publish.payload, Cargo { place, receipt });
         Ok(Flow::On)
     }
 
