@@ -21,10 +21,10 @@ setup: ## Debian packages that are missing (root or sudo), .build/venv, .build/n
 	@tests/setup/node.sh
 
 unit: ## the tests in Rust
-	cargo test --workspace --locked
+	cargo test --workspace --locked --profile ci
 
-binary: ## target/ci/truetwin: optimised, without the minutes of link-time optimisation
-	cargo build --locked --profile ci --bin truetwin
+binary: ## target/ci/truetwin; together with the tests, so that nothing is built twice with other features
+	cargo build --workspace --locked --profile ci --bins --tests
 
 demo: binary ## the minute of the README: a healthy device, then one with each fault
 	$(BINARY) demo --exit
@@ -35,7 +35,7 @@ clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPyt
 
 bench: ## what tool calls cost on this machine, beside the floor under them; STRICT=1 fails on a missed target
 	@PATH="$$PATH:/usr/sbin" command -v mosquitto > /dev/null || tests/setup/debian.sh || echo "bench: goes on without mosquitto"
-	cargo bench --locked --profile ci --bench hub
+	cargo bench --locked --bench hub
 
 lint: ## format, clippy, rustdoc, licences and advisories, shell and Python
 	@tests/setup/parts.sh setup-lint fmt clippy docs shell python deny

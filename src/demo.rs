@@ -94,7 +94,7 @@ impl Drop for Folder {
 pub async fn run(lang: Lang, exit: bool, stop: impl Future<Output = ()>) -> Result<bool, Error> {
     let house = House::build(lang).await?;
     let client = Client::connect(&format!("http://{}/mcp", house.hub.http_addr())).await?;
-    let mut rows = Vec::new();
+    let (mut rows, mut said) = (Vec::new(), Vec::new());
     let mut agreed = true;
     for (case, socket) in CASES.iter().zip(&house.sockets) {
         socket.set_fault(case.fault);
@@ -113,8 +113,11 @@ pub async fn run(lang: Lang, exit: bool, stop: impl Future<Output = ()>) -> Resu
         let differs = case.differs(&called.structured, moves);
         agreed &= differs.is_empty();
         rows.push(row(case, &called.structured, moves, took, &differs, lang));
+        said.push(format!("  {}: {}", name, called.structured["say"].as_str().unwrap_or_default()));
     }
     say(&table(&rows, lang));
+    say(naive_note(lang));
+    say(&format!("{}\n", said.join("\n")));
     say(verdict(agreed, lang));
     if !exit {
         say(&house.next_steps(lang));
@@ -236,7 +239,7 @@ async fn free_port() -> Result<TcpListener, Error> {
     TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(Error::Port)
 }
 
-type Row = [String; 8];
+type Row = [String; 9];
 
 fn row(case: &Case, answer: &Json, moves: u64, took: Duration, differs: &[String], lang: Lang) -> Row {
     let word = |field: &str| answer[field].as_str().unwrap_or("").to_owned();
@@ -246,26 +249,27 @@ fn row(case: &Case, answer: &Json, moves: u64, took: Duration, differs: &[String
     };
     let relay = if moves == 0 { still.to_owned() } else { format!("{moved} x{moves}") };
     let agrees = if differs.is_empty() { "=".to_owned() } else { format!("≠ {}", differs.join("; ")) };
+    let confirmed_by = answer["confirmed_by"].as_str().filter(|word| *word != "none").unwrap_or("-");
     let reason = if word("reason").is_empty() { word("outcome") } else { word("reason") };
-    let confirmed_by = word("confirmed_by");
     [
         format!("{} ({})", case.name(lang), case.fault),
         naive.to_owned(),
         word("result"),
         word("stage"),
         reason,
-        format!("{confirmed_by} {:.2}s", took.as_secs_f64()),
+        confirmed_by.to_owned(),
+        format!("{:.2}s", took.as_secs_f64()),
         relay,
-        format!("{agrees} {}", word("say")),
+        agrees,
     ]
 }
 
 fn table(rows: &[Row], lang: Lang) -> String {
     let heads: Row = match lang {
         Lang::En => {
-            ["device (fault)", "naive hub", "truetwin", "stage", "reason", "confirmed by, time", "relay", "said"]
+            ["device (fault)", "naive hub", "truetwin", "stage", "reason", "confirmed by", "time", "relay", "agrees"]
         }
-        Lang::Zh => ["设备（故障）", "天真的中枢", "truetwin", "阶段", "原因", "证据，用时", "继电器", "说的话"],
+        Lang::Zh => ["设备（故障）", "天真的中枢", "truetwin", "阶段", "原因", "证据", "用时", "继电器", "一致"],
     }
     .map(str::to_owned);
     let widths: Vec<usize> = (0..heads.len())
@@ -282,6 +286,14 @@ fn table(rows: &[Row], lang: Lang) -> String {
         text.push('\n');
     }
     text
+}
+
+/// What the second column is, and what the lines below the table are.
+fn naive_note(lang: Lang) -> &'static str {
+    match lang {
+        Lang::En => "(A naive hub publishes the command and returns true.) What truetwin had the assistant say:",
+        Lang::Zh => "（天真的中枢把命令发布出去就返回 true。）truetwin 让助手说的话：",
+    }
 }
 
 fn verdict(agreed: bool, lang: Lang) -> &'static str {

@@ -19,6 +19,7 @@ use crate::{
     fleet::Fleet,
     metrics::Metrics,
     property::DeviceId,
+    twin::input::Ignored,
 };
 
 /// The shortest time between two `error` messages to one device: a board that floods with rubbish is not flooded back,
@@ -90,6 +91,11 @@ impl Ingress {
                 self.metrics.event_heard(heard.word());
                 self.metrics.unknown_words(unknown_words);
                 match heard {
+                    // What a broker kept proves no presence and greets nobody (semantics 3.4).
+                    Heard::Hello(_) if retained => {
+                        self.metrics.report_ignored(Ignored::Retained);
+                        receipt.taken();
+                    }
                     Heard::Hello(mut hello) => {
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);

@@ -382,3 +382,142 @@ fn wrong_kind(sent: &Value, expected: &'static str) -> ValueError {
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn property(kind: Kind) -> Property {
+        Property {
+            name: "p".into(),
+            role: Role::Other,
+            kind,
+            unit: None,
+            min: None,
+            max: None,
+            step: None,
+            tolerance: None,
+            values: vec!["Eco".into(), "Boost".into()],
+            class: Class::Momentary,
+            feedback: Evidence::Firmware,
+            expected_ms: 0,
+            stable_ms: 0,
+            settable: true,
+            repeatable: true,
+        }
+    }
+
+    fn any_property() -> impl Strategy<Value = Property> {
+        let kinds = vec![Kind::Bool, Kind::Integer, Kind::Number, Kind::Enum, Kind::Text, Kind::Colour];
+        let some = |range: std::ops::Range<f64>| prop::option::of(range);
+        (prop::sample::select(kinds), some(-100.0..0.0), some(0.0..100.0), some(0.1..10.0), some(0.0..5.0))
+            .prop_map(|(kind, min, max, step, tolerance)| Property { min, max, step, tolerance, ..property(kind) })
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            any::<bool>().prop_map(Value::Bool),
+            any::<i32>().prop_map(Value::Integer),
+            (-120..120).prop_map(Value::Integer),
+            any::<f64>().prop_map(Value::Number),
+            (-120.0..120.0).prop_map(Value::Number),
+            "#[0-9a-fA-F]{5,7}|[eE][cC]o|boost|.{0,40}".prop_map(|text| Value::Text(text.into())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn s2_5_what_is_normalised_once_is_normalised(property in any_property(), sent in any_value()) {
+            if let Ok(value) = property.normalise(&sent) {
+                prop_assert_eq!(property.normalise(&value), Ok(value.clone()));
+                prop_assert_eq!(property.read(&value), Ok(value.clone()), "what may be wished can be reported");
+                prop_assert!(property.same(&value, &value));
+            }
+            if let Ok(value) = property.read(&sent) {
+                prop_assert_eq!(property.read(&value), Ok(value));
+            }
+        }
+
+        #[test]
+        fn s3_1_equal_is_equal_both_ways(property in any_property(), a in any_value(), b in any_value()) {
+            prop_assert_eq!(property.same(&a, &b), property.same(&b, &a));
+        }
+
+        #[test]
+        fn s2_5_a_number_is_the_one_that_the_wire_carries(number in -1e15..1e15_f64) {
+            let Ok(Value::Number(kept)) = property(Kind::Number).normalise(&Value::Number(number)) else {
+                return Err(TestCaseError::fail("in range"));
+            };
+            prop_assert_eq!(format!("{kept:.5e}").parse::<f64>(), Ok(kept));
+            prop_assert!((kept - number).abs() <= number.abs() * 5.1e-6 + 1e-15);
+        }
+    }
+
+    #[test]
+    fn s2_5_bounds_are_inside_and_what_lies_beyond_is_named_with_what_is_allowed() {
+        let level = Property { min: Some(0.0), max: Some(100.0), step: Some(0.1), ..property(Kind::Number) };
+        for good in [0.0, 100.0, 0.3, 99.9] {
+            assert_eq!(level.normalise(&Value::Number(good)), Ok(Value::Number(good)));
+        }
+        assert_eq!(level.normalise(&Value::Integer(7)), Ok(Value::Number(7.0)));
+        let said = |value| level.normalise(&value).map_err(|e| e.to_string());
+        assert_eq!(said(Value::Number(100.5)), Err("100.5 is outside 0 to 100".into()));
+        assert_eq!(said(Value::Number(0.25)), Err("0.25 is no step of 0.1 from 0".into()));
+        assert_eq!(said(Value::Number(f64::NAN)), Err("NaN is not a number".into()));
+        assert_eq!(said(Value::Bool(true)), Err("true is not a number".into()));
+        let huge = property(Kind::Number).normalise(&Value::Number(1e16)).map_err(|e| e.to_string());
+        assert_eq!(huge, Err("10000000000000000 is outside -1000000000000000 to 1000000000000000".into()));
+    }
+
+    #[test]
+    fn s2_5_whole_numbers_are_whole() {
+        let whole = property(Kind::Integer);
+        assert_eq!(whole.normalise(&Value::Number(21.0)), Ok(Value::Integer(21)));
+        for bad in [Value::Number(21.5), Value::Number(3e9), Value::Text("21".into())] {
+            assert!(matches!(whole.normalise(&bad), Err(ValueError::WrongKind { .. })), "{bad}");
+        }
+    }
+
+    #[test]
+    fn s2_5_words_colours_and_texts_have_one_spelling_and_a_length() {
+        let word = property(Kind::Enum);
+        assert_eq!(word.normalise(&Value::Text("eCO".into())), Ok(Value::Text("Eco".into())));
+        let unknown = word.normalise(&Value::Text("turbo".into())).map_err(|e| e.to_string());
+        assert_eq!(unknown, Err("\"turbo\" is not one of Eco, Boost".into()));
+        let colour = property(Kind::Colour);
+        assert_eq!(colour.normalise(&Value::Text("#FF88aa".into())), Ok(Value::Text("#ff88aa".into())));
+        for bad in ["ff88aa", "#ff88a", "#ff88aaa", "#ff88ag", ""] {
+            assert!(matches!(colour.normalise(&Value::Text(bad.into())), Err(ValueError::BadText { .. })), "{bad}");
+        }
+        let text = property(Kind::Text);
+        assert!(text.normalise(&Value::Text("灯".repeat(42).into())).is_ok());
+        assert!(text.normalise(&Value::Text("灯".repeat(43).into())).is_err());
+    }
+
+    #[test]
+    fn s2_5_what_is_reported_may_lie_beside_a_step_and_outside_of_what_may_be_wished() {
+        let level = Property { min: Some(0.0), max: Some(100.0), step: Some(5.0), ..property(Kind::Number) };
+        assert_eq!(level.read(&Value::Number(52.0)), Ok(Value::Number(52.0)));
+        assert_eq!(level.read(&Value::Number(-3.0)), Ok(Value::Number(-3.0)));
+        assert!(level.read(&Value::Text("52".into())).is_err());
+    }
+
+    #[test]
+    fn s3_1_whole_numbers_far_apart_are_not_the_same() {
+        let whole = Property { tolerance: Some(2.0), ..property(Kind::Integer) };
+        assert!(whole.same(&Value::Integer(-1), &Value::Integer(1)));
+        assert!(!whole.same(&Value::Integer(-1), &Value::Integer(2)));
+        assert!(!whole.same(&Value::Integer(i32::MIN), &Value::Integer(i32::MAX)));
+        assert!(!whole.same(&Value::Integer(1), &Value::Number(1.0)), "normalised values are of one kind");
+    }
+
+    #[test]
+    fn a_device_id_is_1_to_32_of_the_allowed_characters() {
+        assert!(DeviceId::new("a").is_ok() && DeviceId::new(&"z_9-".repeat(8)).is_ok());
+        for bad in ["", &"a".repeat(33), "Lamp", "lamp 1", "灯", "a/b", "a+"] {
+            assert!(DeviceId::new(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("data", &["property"]),
     ("device", &["broker", "dialect", "metrics", "property", "random", "twin"]),
     ("fleet", &["device", "names", "property", "random", "twin"]),
-    ("ingress", &["broker", "config", "device", "dialect", "fleet", "metrics", "property"]),
+    ("ingress", &["broker", "config", "device", "dialect", "fleet", "metrics", "property", "twin"]),
     ("mcp", &["answer", "fleet", "names", "property", "twin"]),
     ("control", &["data", "property"]),
     ("sim", &[]),

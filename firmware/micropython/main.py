@@ -51,7 +51,7 @@ class Device:
                 self.report(op, "received", None)
                 pin.value(int(c["value"]))
                 self.last = (op, "completed", None) if bool(pin.value()) == c["value"] else (op, "failed", "stuck")
-                self.seen = {"relay": op}
+                if self.last[1] == "completed": self.seen = {"relay": op}
                 self.report(*self.last)
         except (ValueError, KeyError, TypeError) as e: print("not understood:", repr(e), raw)
     def run(self):

@@ -54,7 +54,8 @@ class Device:
             self.report(op, "received", None, read)
             self.relay.drive(c["value"])
             read = self.relay.read()
-            self.last, self.seen = (op, *(("completed", None) if read == c["value"] else ("failed", "stuck"))), {"relay": op}
+            self.last = (op, *(("completed", None) if read == c["value"] else ("failed", "stuck")))
+            if read == c["value"]: self.seen = {"relay": op}  # what failed is not in it
             self.report(*self.last, read)
     def run(self):  # one thread for network, commands and heartbeat: the heartbeat says that what drives is alive
         while True:

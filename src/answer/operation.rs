@@ -243,9 +243,10 @@ impl Voice<'_> {
     fn working(&self) -> String {
         let n = self.name();
         let (zh, en) = match (self.settled.stage < Stage::WaitingDeviceReport, moves(self.naming.role)) {
-            (true, _) => {
-                (format!("还没开始：{n}的这次操作还在等"), format!("Not begun yet: {} still waits", self.object()))
-            }
+            (true, _) => (
+                format!("还没到：{n}还没说开始"),
+                format!("Not there yet: {} has not said that it began", self.object()),
+            ),
             (false, true) => {
                 (format!("还没到位：{n}还在动"), format!("Not there yet: {} is still moving", self.object()))
             }

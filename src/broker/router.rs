@@ -1,6 +1,6 @@
 //! The bus: rumqttd's `Router` with two in-process links. The only file that names rumqttd.
 //!
-//! Why so few, and why like this (rumqttd 0.20, measured in the trials):
+//! Why so few, and why like this (rumqttd 0.20, measured):
 //! - Two links with one fixed filter each: a link per device costs 46 kB and makes one of the router's panics reachable.
 //! - No packet of a device ever reaches the router: only frames, on two topics of ours.
 //! - Both SUBACKs are in before the first publish: packets wait in a buffer per link that an *earlier* event drains, so

@@ -80,7 +80,12 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?.block_on(work)
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    let done = runtime.block_on(work);
+    // Not by dropping it: that would wait for the thread that reads standard input, until the client says something more.
+    runtime.shutdown_background();
+    done
 }
 
 fn set(folder: &Path, device: String, property: String, value: &str) -> anyhow::Result<Exit> {

@@ -61,9 +61,20 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
 /// The hub inside the process of its only client; devices and other clients may use it as long as that stays.
 async fn inside(config: Config, data: DataFolder, stop: CancellationToken) -> anyhow::Result<Exit> {
     let hub = hub(config, data).await?;
-    let served = mcp::stdio(hub.parts().mcp_server(mcp::Transport::Stdio), stop).await;
+    let end_stdio = CancellationToken::new();
+    let server = hub.parts().mcp_server(mcp::Transport::Stdio);
+    let mut serving = tokio::spawn(mcp::stdio(server, end_stdio.clone()));
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = stop.cancelled() => {
+            // Whoever waits is answered first, and the answers are on their way when the session ends.
+            hub.parts().fleet.shut_down().await;
+            end_stdio.cancel();
+            serving.await
+        }
+    };
     hub.stop().await;
-    served?;
+    served.context("the MCP server failed")??;
     Ok(Exit::Success)
 }
 

@@ -6,7 +6,7 @@
 use rmcp::{
     ErrorData, RoleClient, RoleServer, ServerHandler, ServiceError, ServiceExt,
     model::{
-        CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+        CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams, ResultType,
         ServerCapabilities, ServerConfig,
     },
     service::{Peer, RequestContext, ServerInitializeError},
@@ -49,6 +49,8 @@ pub async fn run(url: &str, lang: Lang, stop: CancellationToken) -> Result<(), B
     ended
 }
 
+/// The hub is asked in the form of older clients, whose results say no type; a client of 2026-07-28 needs one (the SDK takes
+/// it out again for older clients). So each result is given the type that it has.
 struct Bridge {
     hub: Peer<RoleClient>,
     lang: Lang,
@@ -69,7 +71,9 @@ impl ServerHandler for Bridge {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.hub.list_tools(request).await.map_err(protocol_error)
+        let mut listed = self.hub.list_tools(request).await.map_err(protocol_error)?;
+        listed.result_type = Some(ResultType::COMPLETE);
+        Ok(listed)
     }
 
     async fn call_tool(
@@ -81,7 +85,10 @@ impl ServerHandler for Bridge {
         let request = CallToolRequestParams::new(request.name).with_arguments(request.arguments.unwrap_or_default());
         tokio::select! {
             answer = self.hub.call_tool(request) => match answer {
-                Ok(result) => Ok(result.into()),
+                Ok(mut answered) => {
+                    answered.result_type = Some(ResultType::COMPLETE);
+                    Ok(answered.into())
+                }
                 Err(ServiceError::McpError(error)) => Err(error),
                 Err(error) => {
                     // The command may have reached the device, so nothing is known.

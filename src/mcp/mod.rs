@@ -48,6 +48,7 @@ use crate::{
     answer::{self, Rendered},
     fleet::{Caller, Fleet},
     names::Lang,
+    twin::words::RefusalWord,
 };
 
 pub use arguments::{Refused, Request, parse};
@@ -72,6 +73,8 @@ const SESSION_CHARS: usize = 8;
 pub trait Observer: Send + Sync + 'static {
     /// A call was answered: its tool, its result ([`answer::ResultWord`] or `cancelled`), and how long it took.
     fn call(&self, tool: &'static str, result: &'static str, elapsed: Duration);
+    /// The arguments of a call were refused, so that the fleet was not asked; what the fleet refuses it counts itself.
+    fn refused(&self, refusal: RefusalWord);
     /// A tool panicked; its caller was answered `unconfirmed`.
     fn panicked(&self);
     /// A session began: transport, protocol version, client.
@@ -84,6 +87,7 @@ pub struct Unobserved;
 
 impl Observer for Unobserved {
     fn call(&self, _: &'static str, _: &'static str, _: Duration) {}
+    fn refused(&self, _: RefusalWord) {}
     fn panicked(&self) {}
     fn session(&self, _: &'static str, _: &str, _: &str) {}
 }
@@ -243,7 +247,8 @@ impl ServerHandler for Server {
         let caller = self.caller(&context);
         let arguments = request.arguments.unwrap_or_default();
         let answer_by = started + Duration::from_millis(self.settings.answer_by_ms);
-        let work = tools::call(&self.fleet, || self.house(), tool, &arguments, &caller, answer_by);
+        let observer = self.observer.as_ref();
+        let work = tools::call(&self.fleet, observer, || self.house(), tool, &arguments, &caller, answer_by);
         let rendered = tokio::select! {
             outcome = caught(work) => outcome.unwrap_or_else(|| {
                 tracing::error!(tool = tool.as_str(), caller = %caller.0, "a tool panicked");

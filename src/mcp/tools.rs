@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Kept,
+    Kept, Observer,
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     house::{Entry, House},
@@ -31,6 +31,7 @@ const NO_PROPERTY: &str = "";
 /// Carries out one call. `house` gives the house as it is now.
 pub(super) async fn call(
     fleet: &Fleet,
+    observer: &dyn Observer,
     house: impl Fn() -> Arc<Kept>,
     tool: Tool,
     arguments: &Map<String, Json>,
@@ -51,6 +52,7 @@ pub(super) async fn call(
     match parsed {
         Ok(request) => carry_out(fleet, house, request, caller, answer_by).await,
         Err(Refused { refusal, device }) => {
+            observer.refused(refusal.word());
             let naming = device.and_then(|id| house.by_id(&id)).map(|e| e.naming(None));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{mcp, metrics::Metrics};
+use crate::{mcp, metrics::Metrics, twin::words::RefusalWord};
 
 /// Hands the MCP server's observations to the metrics.
 pub(super) struct Counted(pub(super) Metrics);
@@ -10,6 +10,10 @@ pub(super) struct Counted(pub(super) Metrics);
 impl mcp::Observer for Counted {
     fn call(&self, tool: &'static str, result: &'static str, elapsed: Duration) {
         self.0.tool_called(tool, result, elapsed);
+    }
+
+    fn refused(&self, refusal: RefusalWord) {
+        self.0.call_refused(refusal);
     }
 
     fn panicked(&self) {

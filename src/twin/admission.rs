@@ -131,11 +131,7 @@ impl Twin {
             return false;
         }
         while let Some(op) = self.slots.get(name).and_then(|slot| slot.front()).cloned() {
-            let Some(operation) = self.operations.get(&op) else {
-                self.leave_slot(name, &op);
-                continue;
-            };
-            if operation.sent() {
+            if self.operations.get(&op).is_none_or(Operation::sent) {
                 return false;
             }
             match self.ready(now, &op) {
@@ -194,11 +190,10 @@ impl Twin {
     pub(super) fn expire_waiting(&mut self, now: Instant, op: &OpId) {
         let away = self.line.session.is_none();
         let Some(operation) = self.operations.get_mut(op) else { return };
-        let late = operation.expires_at <= now;
-        if away && (late || operation.online_by.is_some_and(|by| by <= now)) {
+        if away && operation.online_by.is_some_and(|by| by <= now) {
             let refusal = self.offline(now);
             self.refuse_waiting(op, refusal);
-        } else if late {
+        } else if operation.expires_at <= now {
             let needed = operation.allowance + self.settings.begin_min;
             self.refuse_waiting(op, Refusal::DeadlineTooShort { needed });
         } else {

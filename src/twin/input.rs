@@ -31,7 +31,7 @@ pub enum Input {
         /// When the caller must have its answer.
         answer_by: Instant,
     },
-    /// A caller stopped waiting (semantics 4.7).
+    /// A caller stopped waiting: it gets no answer any more (semantics 4.7).
     Cancel {
         /// Its operation or question.
         op: OpId,
@@ -92,6 +92,8 @@ pub struct Memory {
     pub boot: Option<Arc<str>>,
     /// The description in force.
     pub description: Option<Arc<Description>>,
+    /// When anything was last heard of the device.
+    pub last_heard: Option<Instant>,
     /// Operations that were admitted and not ended, as the crash left them.
     pub in_flight: Vec<Settled>,
 }
@@ -261,7 +263,7 @@ pub enum Effect {
         /// How long it was in it.
         spent: Duration,
     },
-    /// An operation ended. Once for each that was admitted and began.
+    /// An operation ended. Once for each whose command reached the device's socket or may have.
     Ended {
         /// How.
         outcome: Outcome,

@@ -192,6 +192,7 @@ impl Twin {
             session: self.line.session.clone(),
             boot: self.reported.boot().cloned(),
             description: self.description.clone(),
+            last_heard: self.line.last_heard,
             in_flight: self.operations.values().map(|o| self.so_far(now, o)).collect(),
         }
     }

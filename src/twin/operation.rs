@@ -25,7 +25,7 @@ pub(super) struct Operation {
     pub(super) admitted_at: Instant,
     /// `answer_by` less the margin: when its caller is answered at the latest (semantics 4.8).
     pub(super) expires_at: Instant,
-    /// Until when it may wait for a device that was there a moment ago (semantics 5.5).
+    /// Until when it may wait for a device that was there a moment ago (semantics 5.5); never later than `expires_at`.
     pub(super) online_by: Option<Instant>,
     /// Until when it may begin to drive; known once it was sent (semantics 4.1).
     pub(super) act_by: Option<Instant>,

@@ -4,11 +4,14 @@
 
 use std::{sync::Arc, time::Instant};
 
-use crate::twin::{
-    Twin,
-    input::{Command, Effect, Hello, Ignored, Memory},
-    settings::Settings,
-    words::{OpId, Presence},
+use crate::{
+    property::Evidence,
+    twin::{
+        Twin,
+        input::{Command, Effect, Hello, Ignored, Memory},
+        settings::Settings,
+        words::{OpId, Presence},
+    },
 };
 
 /// The way to the device.
@@ -74,7 +77,8 @@ impl Twin {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
             self.after_hello(now, same_run);
-            self.note_late(now);
+            let finished: Vec<&OpId> = hello.seen.iter().map(|(_, op)| op).collect();
+            self.note_late(now, hello.seq, &finished, Evidence::Firmware);
         } else {
             self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
         }
@@ -97,14 +101,15 @@ impl Twin {
 
     /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
     pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
-        let Memory { connection, session, boot, description, in_flight } = memory;
+        let Memory { connection, session, boot, description, last_heard, in_flight } = memory;
         self.line.connection = connection;
+        self.line.last_heard = last_heard;
         self.description = description;
         self.reported.resume(boot);
         if session.is_some() {
-            self.line.last_heard = Some(now);
             self.line.session = session;
             self.set_presence(Presence::Online);
+            self.expire_presence(now);
         }
         for settled in in_flight {
             self.send(Command::Withdraw { op: settled.op.clone() });

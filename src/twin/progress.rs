@@ -50,6 +50,10 @@ impl Twin {
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
+                if *result == ActionResult::Completed {
+                    // Its word is the first check; only a pin read in the report is the second as well.
+                    self.note_late(now, report.seq, &[op], Evidence::Pin);
+                }
             }
             Body::State { op, cause, seen } => {
                 for (property, finished) in seen {
@@ -60,9 +64,10 @@ impl Twin {
                     self.answered(now, question, &merged);
                 }
                 self.watch_read_backs(now, &merged);
+                let finished: Vec<&OpId> = seen.iter().map(|(_, op)| op).collect();
+                self.note_late(now, report.seq, &finished, Evidence::Firmware);
             }
         }
-        self.note_late(now);
     }
 
     /// A report about an operation whose command went out.
@@ -85,7 +90,10 @@ impl Twin {
             ActionResult::Working => {
                 self.advance(now, op, Stage::WaitingDeviceReport);
                 if let (Some(eta), Some(operation)) = (eta, self.operations.get_mut(op)) {
-                    operation.extend(now, eta, &self.settings);
+                    // Overtaken by its completion, it says nothing of the read-back.
+                    if operation.stage == Stage::WaitingDeviceReport {
+                        operation.extend(now, eta, &self.settings);
+                    }
                 }
             }
             ActionResult::Completed => self.completed(now, seq, op, merged),

@@ -98,7 +98,9 @@ impl Twin {
 
     fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
         let success = outcome == Outcome::Converged;
-        let found = self.found(now, operation);
+        // Spoken of as present only if it was received after the command was written: an older value may be what the
+        // command has changed.
+        let found = self.reading(now, &operation.property, operation.written_at);
         Settled {
             op: operation.op.clone(),
             device: self.device.clone(),
@@ -110,22 +112,12 @@ impl Twin {
             confirmed_by: found.as_ref().filter(|_| success).map_or(Evidence::None, |r| r.evidence),
             found,
             attribution: Attribution::Named,
-            eta: operation.eta_at.map(|at| at.saturating_duration_since(now)).filter(|_| !success),
+            eta: operation.eta_at.map(|at| at.saturating_duration_since(now)).filter(|_| outcome == Outcome::Working),
             elapsed: now.saturating_duration_since(operation.admitted_at),
             stages: operation.stages(now),
             late_success: false,
             reverted: false,
         }
-    }
-
-    /// The actual value. It is spoken of as present only if it was received after the command was written: an older one
-    /// may be what the command has changed.
-    fn found(&self, now: Instant, operation: &Operation) -> Option<Reading> {
-        let mut reading = self.reading(now, &operation.property, operation.written_at)?;
-        if operation.written_at.is_none() {
-            reading.trust = Trust::Old;
-        }
-        Some(reading)
     }
 
     fn remember(&mut self, record: Record) {
@@ -183,30 +175,29 @@ impl Twin {
         }
     }
 
-    /// Finds operations that ended unconfirmed and are done after all: the device says that it finished them, and it is so.
-    pub(super) fn note_late(&mut self, now: Instant) {
+    /// Finds operations that ended unconfirmed and are done after all: one and the same report says that they are the last
+    /// that the device has finished, and, with at least this evidence, that it is so.
+    pub(super) fn note_late(&mut self, now: Instant, seq: u32, finished: &[&OpId], least: Evidence) {
         let Some(description) = self.description.clone() else { return };
         let mut late = Vec::new();
         for record in &mut self.records {
             let settled = &mut record.settled;
             if !unconfirmed(settled.outcome)
                 || settled.late_success
+                || !finished.contains(&&settled.op)
+                || self.reported.finished(&settled.property, &settled.op).is_none()
                 || now.saturating_duration_since(record.ended_at) > self.settings.watch
             {
                 continue;
             }
-            let (Some(finished), Some(known), Some(property)) = (
-                self.reported.finished(&settled.property, &settled.op),
-                self.reported.get(&settled.property),
-                description.property(&settled.property),
-            ) else {
+            let (Some(known), Some(property)) =
+                (self.reported.get(&settled.property), description.property(&settled.property))
+            else {
                 continue;
             };
-            // Newer than its end: what was known before was judged then.
-            let met = property.same(&known.value, &settled.wish)
-                && known.evidence >= record.required
-                && known.received_at >= record.ended_at
-                && known.seq >= finished;
+            let met = known.seq == seq
+                && known.evidence >= record.required.max(least)
+                && property.same(&known.value, &settled.wish);
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;

@@ -60,10 +60,10 @@ async fn commands_keep_their_order_and_so_do_their_fates() {
     let (broker, mut hub, _) = start(Settings::default()).await;
     let mut lamp = Client::subscribed(&broker, "lamp", V5).await;
     expect(&mut hub, &["lamp connected 5"]).await;
-    for ticket in 0..50u64 {
+    for ticket in 1..=50u64 {
         broker.send("lamp", Bytes::from(ticket.to_string()), ticket).unwrap();
     }
-    for ticket in 0..50u64 {
+    for ticket in 1..=50u64 {
         assert_eq!(lamp.command().await, Some(Bytes::from(ticket.to_string())));
         assert_eq!(hear_line(&mut hub).await, format!("lamp written {ticket}"));
     }
@@ -81,8 +81,8 @@ async fn a_device_that_never_reads_loses_its_commands_and_holds_up_nobody() {
     while lost == 0 {
         assert!(sent < 100_000, "some 8 MB of buffers must be full by now");
         for _ in 0..10 {
-            broker.send("deaf", vec![b'x'; 4000].into(), sent).unwrap();
             sent += 1;
+            broker.send("deaf", vec![b'x'; 4000].into(), sent).unwrap();
         }
         broker.send("lamp", "on".into(), u64::MAX).unwrap();
         assert_eq!(lamp.command().await, Some("on".into()), "the other one is served");
@@ -119,7 +119,7 @@ async fn commands_that_wait_are_lost_when_another_connection_takes_over() {
     let (broker, mut hub, _) = start(Settings::default()).await;
     let deaf = Client::subscribed(&broker, "deaf", V3_1_1).await;
     expect(&mut hub, &["deaf connected 3.1.1"]).await;
-    let mut sent = 0;
+    let mut sent = 1;
     'full: loop {
         broker.send("deaf", vec![b'x'; 4000].into(), sent).unwrap();
         sent += 1;
@@ -151,7 +151,7 @@ async fn a_stop_leaves_no_command_without_its_fate() {
     let (broker, mut hub, _) = start(Settings::default()).await;
     let _lamp = Client::subscribed(&broker, "lamp", V5).await;
     expect(&mut hub, &["lamp connected 5"]).await;
-    for ticket in 0..100 {
+    for ticket in 1..=100 {
         broker.send(if ticket % 2 == 0 { "lamp" } else { "nobody" }, "x".into(), ticket).unwrap();
     }
     broker.stop().await;
@@ -162,7 +162,7 @@ async fn a_stop_leaves_no_command_without_its_fate() {
         }
     }
     fates.sort_unstable();
-    assert_eq!(fates, (0..100).collect::<Vec<_>>());
+    assert_eq!(fates, (1..=100).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -171,14 +171,14 @@ async fn commands_under_way_are_bounded() {
     // The runtime of this test has one thread: nothing is read from the bus while this loop does not wait.
     let mut accepted = 0u64;
     let error = loop {
-        match broker.send("lamp", vec![b'x'; 1000].into(), accepted) {
+        match broker.send("lamp", vec![b'x'; 1000].into(), accepted + 1) {
             Ok(()) => accepted += 1,
             Err(error) => break error,
         }
     };
     assert_eq!(error, SendError::Full);
     assert_eq!(accepted, 4);
-    for ticket in 0..accepted {
+    for ticket in 1..=accepted {
         assert_eq!(hear_line(&mut hub).await, format!("lamp lost {ticket} not_connected"));
     }
     broker.send("lamp", "x".into(), 9).unwrap();
@@ -192,7 +192,7 @@ async fn a_hub_that_does_not_hear_the_fates_is_told_that_there_are_too_many() {
     let (broker, mut hub, _) = start(settings).await;
     let mut accepted = 0u64;
     loop {
-        match broker.send("lamp", "x".into(), accepted) {
+        match broker.send("lamp", "x".into(), accepted + 1) {
             Ok(()) => accepted += 1,
             Err(error) => {
                 assert_eq!(error, SendError::Full);
@@ -202,9 +202,23 @@ async fn a_hub_that_does_not_hear_the_fates_is_told_that_there_are_too_many() {
         tokio::task::yield_now().await;
     }
     assert!((4000..5000).contains(&accepted), "{accepted}");
-    for ticket in 0..accepted {
+    for ticket in 1..=accepted {
         assert_eq!(hear_line(&mut hub).await, format!("lamp lost {ticket} not_connected"));
     }
-    broker.send("lamp", "x".into(), accepted).unwrap();
+    broker.send("lamp", "x".into(), accepted + 1).unwrap();
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_hears_of_a_command_without_a_ticket() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let mut lamp = Client::subscribed(&broker, "lamp", V5).await;
+    expect(&mut hub, &["lamp connected 5"]).await;
+    broker.send("lamp", "quiet".into(), 0).unwrap();
+    broker.send("nobody", "quiet".into(), 0).unwrap();
+    broker.send("lamp", "told".into(), 7).unwrap();
+    assert_eq!(lamp.command().await, Some("quiet".into()));
+    assert_eq!(lamp.command().await, Some("told".into()));
+    assert_eq!(hear_line(&mut hub).await, "lamp written 7");
     broker.stop().await;
 }

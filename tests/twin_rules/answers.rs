@@ -1,11 +1,11 @@
 //! 8: stages, outcomes, and the facts of which answers are made.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use truetwin::{
     property::Evidence,
     twin::{
-        input::{ActionResult, Effect, Input},
+        input::{ActionResult, Body, Effect, Input},
         words::{Outcome, Reason, Refusal, RefusalWord, Stage, Trust},
     },
 };
@@ -43,6 +43,21 @@ fn s8_1_a_report_that_was_overtaken_leads_no_stage_back() {
     bench.says(130, "a", ActionResult::Executing);
     bench.at(140, Input::Heard(received));
     assert_eq!(bench.check(140, "a").stage, Stage::WaitingDeviceReport);
+}
+
+#[test]
+fn s8_1_an_overtaken_announcement_of_more_driving_does_not_delay_the_read_back() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    let mut working = bench.action("a", ActionResult::Working, Vec::new(), None);
+    if let Body::Action { eta, .. } = &mut working.body {
+        *eta = Some(Duration::from_secs(20));
+    }
+    bench.completed(400, "a", ON);
+    bench.at(410, Input::Heard(working));
+    bench.until(600);
+    assert_eq!(bench.questions(), 1);
 }
 
 #[test]
@@ -92,6 +107,7 @@ fn s8_2_the_facts_of_a_success() {
 fn s8_2_what_was_read_before_the_command_is_not_spoken_of_as_present() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8_000);
+    assert_eq!(bench.check(105, "a").found.map(|f| f.trust), Some(Trust::Old));
     bench.written(110, "a");
     bench.until(8_000);
     let (_, settled) = bench.settled("a");

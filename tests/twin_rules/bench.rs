@@ -84,7 +84,8 @@ impl Bench {
         Self::with(properties, Settings::new(start), start)
     }
 
-    fn with(properties: Vec<Property>, settings: Settings, start: Instant) -> Self {
+    /// A hub with other settings; the bench's time 0 is `start`.
+    pub(crate) fn with(properties: Vec<Property>, settings: Settings, start: Instant) -> Self {
         let twin = Twin::new(DeviceId::new("lamp").expect("a device id"), settings);
         Self { twin, effects: Vec::new(), start, seq: 0, boot: "boot1".into(), properties, sessions: 0 }
     }

@@ -1,9 +1,12 @@
 //! 4: what callers hear, and when. 6.1: what is left when a wish was not met.
 
+use std::time::{Duration, Instant};
+
 use truetwin::{
-    property::{Property, Role, Value},
+    property::{Evidence, Property, Role, Value},
     twin::{
-        input::{ActionResult, Command, Effect, Input},
+        input::{ActionResult, Body, Cause, Command, Effect, Input},
+        settings::Settings,
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
@@ -31,6 +34,17 @@ fn s4_1_act_by_is_never_later_than_the_callers_limit() {
 }
 
 #[test]
+fn s4_1_act_by_is_at_most_the_configured_maximum() {
+    let start = Instant::now();
+    let settings = Settings { act_by_max: Duration::from_millis(1_500), ..Settings::new(start) };
+    let mut bench = Bench::with(vec![relay()], settings, start);
+    bench.connect(0);
+    bench.hello(0, OFF, None);
+    bench.set(100, "a", ON, 30_000);
+    assert_eq!(ttl_ms(&bench), 1_500);
+}
+
+#[test]
 fn s4_1_the_time_to_begin_counts_from_the_sending_not_from_the_receipt() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 30_000);
@@ -47,8 +61,8 @@ fn s4_2_a_caller_hears_working_while_the_device_is_at_work() {
     bench.set(100, "a", ON, 8_000);
     bench.begin(110, "a");
     let mut report = bench.action("a", ActionResult::Working, Vec::new(), None);
-    if let truetwin::twin::input::Body::Action { eta, .. } = &mut report.body {
-        *eta = Some(std::time::Duration::from_secs(20));
+    if let Body::Action { eta, .. } = &mut report.body {
+        *eta = Some(Duration::from_secs(20));
     }
     bench.at(5_000, Input::Heard(report));
     bench.until(8_000);
@@ -154,6 +168,16 @@ fn s4_7_what_has_not_begun_is_withdrawn_and_cancelled_once_the_device_says_so() 
     let known = bench.check(150, "a");
     assert_eq!((known.outcome, known.stage), (Outcome::Cancelled, Stage::WaitingDeviceStart));
     assert!(bench.replies("a").is_empty());
+}
+
+#[test]
+fn s4_7_what_fails_by_itself_is_not_called_cancelled() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 30_000);
+    bench.written(110, "a");
+    bench.at(120, Input::Cancel { op: op("a") });
+    bench.refuses(140, "a", ActionResult::Failed, Reason::Stuck);
+    assert_eq!(bench.check(150, "a").outcome, Outcome::Failed);
 }
 
 #[test]
@@ -273,7 +297,7 @@ fn s4_9_what_must_not_be_left_half_way_has_to_fit_before_the_callers_limit() {
         bench.set(100, "a", ON, 8_100);
         assert_eq!(!bench.sets().is_empty(), begins);
         if !begins {
-            let needed = std::time::Duration::from_millis(10_350);
+            let needed = Duration::from_millis(10_350);
             assert_eq!(bench.refusal("a"), (100, Refusal::DeadlineTooShort { needed }));
         }
     }
@@ -286,8 +310,8 @@ fn s4_9_a_device_that_says_it_needs_longer_gets_it_up_to_the_longest_driving() {
     bench.begin(110, "a");
     for second in 1..400_u64 {
         let mut report = bench.action("a", ActionResult::Working, Vec::new(), None);
-        if let truetwin::twin::input::Body::Action { eta, .. } = &mut report.body {
-            *eta = Some(std::time::Duration::from_secs(2));
+        if let Body::Action { eta, .. } = &mut report.body {
+            *eta = Some(Duration::from_secs(2));
         }
         bench.at(second * 1_000, Input::Heard(report));
     }
@@ -321,4 +345,60 @@ fn s6_1_found_done_after_all_amends_the_record() {
     assert!(bench.has(&Effect::LateSuccess { op: op("a") }));
     assert!(bench.check(8_020, "a").late_success);
     assert_eq!(bench.check(8_020, "a").found.map(|f| f.value), Some(Value::Bool(true)));
+}
+
+#[test]
+fn s6_1_finished_late_and_otherwise_is_no_late_success() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.written(110, "a");
+    bench.until(7_000);
+    bench.tells(8_000, OFF, Cause::Periodic, Some("a"));
+    assert!(!bench.check(8_020, "a").late_success);
+}
+
+#[test]
+fn s6_1_a_late_completion_on_firmwares_word_alone_needs_its_second_check_too() {
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, ..relay() }, OFF);
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    bench.until(7_000);
+    bench.completed(8_000, "a", ON);
+    assert!(!bench.check(8_001, "a").late_success);
+    bench.tells(9_000, ON, Cause::Periodic, Some("a"));
+    assert!(bench.check(9_001, "a").late_success);
+}
+
+#[test]
+fn s6_1_an_older_report_does_not_make_firmwares_word_a_late_success() {
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, ..relay() }, OFF);
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    let older = bench.state(None, OFF, Cause::Periodic, None);
+    bench.until(7_000);
+    bench.completed(8_000, "a", ON);
+    bench.at(8_010, Input::Heard(older));
+    assert!(!bench.check(8_020, "a").late_success);
+}
+
+#[test]
+fn s6_1_a_value_in_a_report_about_another_operation_is_no_late_success() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    // Finished, but the value cannot be read.
+    bench.answers(900, Value::Integer(1), Some("a"));
+    bench.until(7_000);
+    // Somebody has switched it off and on again since; all that is heard is a refusal that carries the state.
+    bench.set(7_000, "b", OFF, 9_000);
+    bench.written(7_010, "b");
+    let status = vec![bench.status(ON)];
+    let report = bench.action("b", ActionResult::Rejected, status, Some(Reason::Busy));
+    bench.at(7_020, Input::Heard(report));
+    assert!(!bench.check(7_030, "a").late_success);
+    // Nor is a state that does not say what was finished last.
+    bench.tells(7_040, ON, Cause::Periodic, None);
+    assert!(!bench.check(7_050, "a").late_success);
+    bench.tells(7_060, ON, Cause::Periodic, Some("a"));
+    assert!(bench.check(7_070, "a").late_success);
 }

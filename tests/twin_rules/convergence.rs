@@ -59,14 +59,25 @@ fn s3_2_a_value_from_before_the_command_never_converges() {
 
 #[test]
 fn s3_2_nothing_heard_before_the_command_was_written_is_its_result() {
-    let mut bench = Bench::quick_relay();
+    for seen in [None, Some("a")] {
+        let mut bench = Bench::quick_relay();
+        bench.set(100, "a", ON, 8000);
+        bench.tells(105, ON, Cause::Local, seen);
+        bench.written(110, "a");
+        let body = Body::State { op: None, cause: Cause::Unknown, seen: vec![("relay".into(), op("a"))] };
+        let report = bench.report(Vec::new(), body);
+        bench.at(300, Input::Heard(report));
+        stays_unconfirmed(bench);
+    }
+}
+
+#[test]
+fn s3_2_a_value_from_before_the_command_is_no_evidence_against_the_devices_word() {
+    let mut bench = Bench::online(relay(), ON);
     bench.set(100, "a", ON, 8000);
-    bench.tells(105, ON, Cause::Local, None);
-    bench.written(110, "a");
-    let report = bench
-        .report(Vec::new(), Body::State { op: None, cause: Cause::Unknown, seen: vec![("relay".into(), op("a"))] });
-    bench.at(300, Input::Heard(report));
-    stays_unconfirmed(bench);
+    bench.begin(110, "a");
+    bench.refuses(400, "a", ActionResult::Failed, Reason::Stuck);
+    assert_eq!(bench.outcome("a").0, Outcome::Failed);
 }
 
 #[test]
@@ -217,13 +228,16 @@ fn s3_5_the_highest_evidence_that_the_description_offers_is_required() {
 
 #[test]
 fn s3_5_no_report_claims_more_than_the_description_offers() {
-    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, ..relay() }, OFF);
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, stable_ms: 0, ..relay() }, OFF);
     bench.set(100, "a", ON, 8000);
     bench.begin(110, "a");
     let sure = Status { property: "relay".into(), value: ON, evidence: Evidence::Sensor };
-    let report = bench.action("a", ActionResult::Completed, vec![sure], None);
+    let report = bench.action("a", ActionResult::Completed, vec![sure.clone()], None);
     bench.at(400, Input::Heard(report));
-    bench.answers(620, ON, Some("a"));
+    assert!(bench.replies("a").is_empty(), "a sensor would be both checks");
+    let body = Body::State { op: bench.question(), cause: Cause::Query, seen: vec![("relay".into(), op("a"))] };
+    let answer = bench.report(vec![sure], body);
+    bench.at(410, Input::Heard(answer));
     assert_eq!(bench.settled("a").1.confirmed_by, Evidence::Firmware);
 }
 

@@ -247,6 +247,7 @@ fn s5_8_a_restart_while_the_device_is_away_waits_for_its_hello() {
     bench.twin = Twin::new(device, Settings::new(bench.time(0)));
     bench.at(300, Input::Restored(memory));
     assert_eq!(bench.twin.presence(), Presence::Offline);
+    assert_eq!(bench.twin.last_heard(), Some(bench.time(0)), "the restart is no sign of life");
     bench.connect(1_000);
     bench.hello(1_010, OFF, None);
     bench.converge(1_100, "a", ON);

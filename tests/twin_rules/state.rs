@@ -157,6 +157,21 @@ fn s2_7_a_property_that_vanished_in_a_new_session_ends_what_was_in_flight_as_unk
 }
 
 #[test]
+fn s2_8_a_device_that_is_removed_answers_everything_that_waits() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8000);
+    bench.begin(110, "a");
+    bench.set(120, "b", OFF, 8000);
+    bench.at(130, Input::Query { op: op("q"), answer_by: bench.time(8_000) });
+    bench.at(200, Input::Removed);
+    assert_eq!(bench.outcome("a").0, Outcome::Removed);
+    assert!(bench.withdrawn("a"));
+    assert!(matches!(bench.refusal("b").1, Refusal::UnknownDevice { .. }));
+    assert!(matches!(bench.told("q").1, Err(Refusal::UnknownDevice { .. })));
+    assert_eq!(bench.twin.in_flight(), 0);
+}
+
+#[test]
 fn s2_1_a_reading_is_spoken_of_as_present_only_if_it_was_just_asked_for() {
     let mut bench = Bench::relay();
     bench.at(1_000, Input::Query { op: op("q"), answer_by: bench.time(9_000) });
@@ -165,4 +180,21 @@ fn s2_1_a_reading_is_spoken_of_as_present_only_if_it_was_just_asked_for() {
     let state = state.expect("the state");
     assert!(state.asked_now && state.readings[0].1.trust == Trust::Now);
     assert_eq!(bench.twin.state(bench.time(2_000)).readings[0].1.trust, Trust::Old);
+}
+
+#[test]
+fn s2_1_what_is_remembered_is_bounded_by_the_description_and_the_records() {
+    let mut bench = Bench::quick_relay();
+    let size = |bench: &Bench| format!("{:?}", bench.twin).len();
+    for n in 0..64_u64 {
+        bench.converge(1_000 * (n + 1), &format!("a{n:03}"), if n % 2 == 0 { ON } else { OFF });
+    }
+    let full = size(&bench);
+    for n in 64..256_u64 {
+        bench.converge(1_000 * (n + 1), &format!("a{n:03}"), if n % 2 == 0 { ON } else { OFF });
+        let seen = vec![(format!("invented{n}").into(), op("x"))];
+        let report = bench.report(Vec::new(), Body::State { op: None, cause: Cause::Periodic, seen });
+        bench.at(1_000 * (n + 1) + 400, Input::Heard(report));
+    }
+    assert!(size(&bench) < full + 1_000, "{} after {full}", size(&bench));
 }

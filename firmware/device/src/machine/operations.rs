@@ -131,7 +131,8 @@ impl Machine<'_> {
         now_ms: u64,
         board: &impl Board,
     ) {
-        if let Some(seen) = self.seen.get_mut(property) {
+        // What failed must not pass for done when somebody at the wall brings the value about later.
+        if let (ReportResult::Completed, Some(seen)) = (result, self.seen.get_mut(property)) {
             *seen = Some(op.clone());
         }
         self.report(&op, "set", Some(property), result, reason, false, now, now_ms, board);

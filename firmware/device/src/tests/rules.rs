@@ -40,6 +40,8 @@ fn what_does_not_follow_is_failed_stuck_with_what_was_read() {
     let report = &rig.reports()[0];
     assert_eq!((report.result, report.reason), (Failed, Some(Stuck)));
     assert_eq!(report.status, [(own("relay"), Scalar::Bool(false))]);
+    rig.query("q1", None);
+    assert_eq!(rig.state().seen, [], "s3_3: what failed is not seen as done");
 }
 
 #[test]

@@ -1,0 +1,457 @@
+//! A model of a board, as the wire protocol wants it: session, ring of operations, time limit by lateness, driving,
+//! reading back, outbox; with faults to switch on. Its relay is the truth.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use truetwin::{
+    property::{Description, Evidence, PropertyName, Value},
+    twin::{
+        input::{ActionResult, Body, Cause, Command, Hello, Report, Status},
+        words::{OpId, Reason},
+    },
+};
+
+/// What can be wrong with a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fault {
+    /// Takes nothing from its socket; thawing, it reads all that is buffered before it drives.
+    Frozen,
+    /// Loses its acknowledgements.
+    NoAck,
+    /// Leaves `executing` out.
+    NoExecuting,
+    /// Loses all that it reports after driving.
+    NoCompletion,
+    /// Refuses.
+    Busy,
+    /// Acknowledges, and its task never begins.
+    NeverStarts,
+    /// Begins after two and a half seconds only.
+    StartsLate,
+    /// The relay does not follow.
+    Stuck,
+    /// Says completed without having moved.
+    Lying,
+    /// Takes four seconds longer.
+    Slow,
+    /// Falls back 100 ms after completion.
+    RevertsSoon,
+    /// Falls back three seconds after completion.
+    RevertsLate,
+    /// Sends values of a wrong type.
+    WrongType,
+    /// Reads nothing back: claims no more than its firmware.
+    NoReadBack,
+    /// Answers no questions.
+    Mute,
+    /// Leaves the value out of what it says of an operation.
+    NoStatus,
+}
+
+/// Every fault there is.
+pub(crate) const FAULTS: [Fault; 16] = [
+    Fault::Frozen,
+    Fault::NoAck,
+    Fault::NoExecuting,
+    Fault::NoCompletion,
+    Fault::Busy,
+    Fault::NeverStarts,
+    Fault::StartsLate,
+    Fault::Stuck,
+    Fault::Lying,
+    Fault::Slow,
+    Fault::RevertsSoon,
+    Fault::RevertsLate,
+    Fault::WrongType,
+    Fault::NoReadBack,
+    Fault::Mute,
+    Fault::NoStatus,
+];
+
+/// What was true when a report was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    pub(crate) relay: bool,
+    /// The operation that the board had finished last.
+    pub(crate) finished: Option<OpId>,
+    /// The operation whose completion the report tells, perhaps again.
+    pub(crate) about: Option<OpId>,
+    /// Whether the report carried a value that can be read.
+    pub(crate) carried: bool,
+}
+
+/// One beginning to drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Drive {
+    pub(crate) op: OpId,
+    pub(crate) at: u64,
+    /// The least transit of a command in this session: what a board cannot tell from its clock's offset.
+    pub(crate) skew: u64,
+}
+
+/// What goes off in the board by itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Timer {
+    Begin(OpId),
+    Finish(OpId),
+    Revert,
+}
+
+/// What a board sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    Hello(Box<Hello>),
+    Report(Report),
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    op: OpId,
+    to: bool,
+    sent_at: u64,
+    ttl: u64,
+}
+
+/// How an operation ended.
+type Ending = (ActionResult, Option<Reason>);
+
+/// How many operations a board remembers (wire protocol, level 2).
+const RING: usize = 8;
+
+pub(crate) struct Board {
+    property: PropertyName,
+    feedback: Evidence,
+    drive_ms: u64,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) relay: bool,
+    pub(crate) boot: u32,
+    seq: u32,
+    session: Option<Arc<str>>,
+    /// Its clock's offset to the hub's as it can know it: the smallest transit seen in this session.
+    skew: Option<u64>,
+    ring: VecDeque<(OpId, Option<Ending>)>,
+    job: Option<Job>,
+    driving: bool,
+    next: Option<Job>,
+    seen: Option<OpId>,
+    /// Commands that a frozen board has not read.
+    buffer: VecDeque<(u64, Arc<str>, Command)>,
+    pub(crate) out: Vec<Event>,
+    pub(crate) timers: Vec<(u64, Timer)>,
+    // The truth, for the invariants.
+    pub(crate) reports: BTreeMap<(u32, u32), Truth>,
+    pub(crate) drives: Vec<Drive>,
+    pub(crate) results: BTreeMap<OpId, ActionResult>,
+    pub(crate) received: BTreeMap<OpId, u64>,
+}
+
+impl Board {
+    pub(crate) fn new(property: PropertyName, feedback: Evidence, drive_ms: u64) -> Self {
+        Self {
+            property,
+            feedback,
+            drive_ms,
+            faults: Vec::new(),
+            relay: false,
+            boot: 1,
+            seq: 0,
+            session: None,
+            skew: None,
+            ring: VecDeque::new(),
+            job: None,
+            driving: false,
+            next: None,
+            seen: None,
+            buffer: VecDeque::new(),
+            out: Vec::new(),
+            timers: Vec::new(),
+            reports: BTreeMap::new(),
+            drives: Vec::new(),
+            results: BTreeMap::new(),
+            received: BTreeMap::new(),
+        }
+    }
+
+    fn has(&self, fault: Fault) -> bool {
+        self.faults.contains(&fault)
+    }
+
+    pub(crate) fn switch(&mut self, now: u64, fault: Fault) {
+        match self.faults.iter().position(|f| *f == fault) {
+            Some(at) => {
+                self.faults.remove(at);
+                if fault == Fault::Frozen {
+                    self.thaw(now);
+                }
+            }
+            None => self.faults.push(fault),
+        }
+    }
+
+    pub(crate) fn repair(&mut self, now: u64) {
+        self.faults.clear();
+        self.thaw(now);
+    }
+
+    fn thaw(&mut self, now: u64) {
+        for (sent_at, session, command) in std::mem::take(&mut self.buffer) {
+            self.receive(now, sent_at, &session, command);
+        }
+    }
+
+    /// A new connection: what has not begun in the old session is discarded.
+    pub(crate) fn connect(&mut self, description: Arc<Description>) {
+        self.session = None;
+        self.skew = None;
+        self.buffer.clear();
+        self.next = None;
+        if !self.driving {
+            self.job = None;
+        }
+        self.seq += 1;
+        let seq = self.note(!self.has(Fault::WrongType));
+        let (boot, status, seen) = (boot_token(self.boot), vec![self.status(self.relay)], self.seen_now());
+        let cause = if seq == 1 { Cause::Boot } else { Cause::Unknown };
+        self.out.push(Event::Hello(Box::new(Hello { boot, seq, description, status, cause, seen })));
+    }
+
+    /// The outputs fall to their safe level; nothing is remembered.
+    pub(crate) fn reboot(&mut self) {
+        self.boot += 1;
+        self.seq = 0;
+        (self.relay, self.driving) = (false, false);
+        (self.job, self.next, self.seen, self.session) = (None, None, None, None);
+        self.ring.clear();
+        self.buffer.clear();
+        self.timers.clear();
+    }
+
+    pub(crate) fn receive(&mut self, now: u64, sent_at: u64, session: &Arc<str>, command: Command) {
+        if self.has(Fault::Frozen) {
+            self.buffer.push_back((sent_at, session.clone(), command));
+            return;
+        }
+        let transit = now - sent_at;
+        match command {
+            Command::Welcome { session } => {
+                self.session = Some(session);
+                self.skew = Some(transit);
+            }
+            _ if self.session.as_ref() != Some(session) => {}
+            Command::Set { op, value, ttl, .. } => {
+                self.skew = self.skew.map(|skew| skew.min(transit));
+                let ttl = u64::try_from(ttl.as_millis()).expect("a short time");
+                let to = value == Value::Bool(true);
+                self.set(now, Job { op, to, sent_at, ttl });
+            }
+            Command::GetState { op, .. } => {
+                if !self.has(Fault::Mute) {
+                    self.state(Some(op), Cause::Query);
+                }
+            }
+            Command::Withdraw { op } => self.withdraw(&op),
+        }
+    }
+
+    fn set(&mut self, now: u64, job: Job) {
+        let op = job.op.clone();
+        if let Some((_, result)) = self.ring.iter().find(|(known, _)| *known == op) {
+            // The same operation again: its answer is repeated, with the state read now; nothing moves.
+            if let Some((result, reason)) = *result {
+                self.report(&op, result, reason);
+            }
+            return;
+        }
+        self.received.insert(op.clone(), now);
+        if self.ring.len() == RING {
+            self.ring.pop_front();
+        }
+        self.ring.push_back((op.clone(), None));
+        if self.late(now, &job) {
+            return self.end(&op, ActionResult::Rejected, Some(Reason::Expired));
+        }
+        if self.has(Fault::Busy) {
+            return self.end(&op, ActionResult::Rejected, Some(Reason::Busy));
+        }
+        if !self.has(Fault::NoAck) {
+            self.report(&op, ActionResult::Received, None);
+        }
+        // A newer wish takes the place of one that waits; what drives is finished first.
+        if let Some(old) = self.next.take() {
+            self.end(&old.op, ActionResult::Failed, Some(Reason::Superseded));
+        }
+        if self.job.is_some() && !self.driving {
+            let old = self.job.take().expect("one waits");
+            self.end(&old.op, ActionResult::Failed, Some(Reason::Superseded));
+        }
+        if self.driving {
+            self.next = Some(job);
+        } else {
+            self.take(now, job);
+        }
+    }
+
+    fn take(&mut self, now: u64, job: Job) {
+        let delay = if self.has(Fault::StartsLate) { 2_500 } else { 5 };
+        if !self.has(Fault::NeverStarts) {
+            self.timers.push((now + delay, Timer::Begin(job.op.clone())));
+        }
+        self.job = Some(job);
+    }
+
+    fn late(&self, now: u64, job: &Job) -> bool {
+        let lateness = (now - job.sent_at).saturating_sub(self.skew.unwrap_or_default());
+        lateness > job.ttl
+    }
+
+    fn withdraw(&mut self, op: &OpId) {
+        let waits = self.job.as_ref().is_some_and(|job| job.op == *op) && !self.driving;
+        if waits {
+            self.job = None;
+            self.end(op, ActionResult::Failed, Some(Reason::Withdrawn));
+        } else if self.next.as_ref().is_some_and(|job| job.op == *op) {
+            self.next = None;
+            self.end(op, ActionResult::Failed, Some(Reason::Withdrawn));
+        }
+    }
+
+    /// Something goes off.
+    pub(crate) fn fire(&mut self, now: u64, timer: &Timer) {
+        match timer {
+            Timer::Begin(op) => self.begin(now, op),
+            Timer::Finish(op) => self.finish(now, op),
+            Timer::Revert => {
+                if self.relay {
+                    self.relay = false;
+                    self.state(None, Cause::Unknown);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, now: u64, op: &OpId) {
+        let Some(job) = self.job.clone().filter(|job| job.op == *op && !self.driving) else { return };
+        if self.late(now, &job) {
+            self.job = None;
+            return self.end(op, ActionResult::Rejected, Some(Reason::Expired));
+        }
+        self.driving = true;
+        self.drives.push(Drive { op: op.clone(), at: now, skew: self.skew.unwrap_or_default() });
+        if !self.has(Fault::NoExecuting) {
+            self.report(op, ActionResult::Executing, None);
+        }
+        let slow = if self.has(Fault::Slow) { 4_000 } else { 0 };
+        self.timers.push((now + self.drive_ms + slow, Timer::Finish(op.clone())));
+    }
+
+    fn finish(&mut self, now: u64, op: &OpId) {
+        let Some(job) = self.job.take_if(|job| job.op == *op && self.driving) else { return };
+        self.driving = false;
+        if !self.has(Fault::Stuck) && !self.has(Fault::Lying) {
+            self.relay = job.to;
+        }
+        if self.relay == job.to || self.has(Fault::Lying) {
+            self.seen = Some(op.clone());
+            self.end_as(op, ActionResult::Completed, None, job.to);
+            for (fault, after) in [(Fault::RevertsSoon, 100), (Fault::RevertsLate, 3_000)] {
+                if self.has(fault) {
+                    self.timers.push((now + after, Timer::Revert));
+                }
+            }
+        } else {
+            self.end(op, ActionResult::Failed, Some(Reason::Stuck));
+        }
+        if let Some(next) = self.next.take() {
+            self.take(now, next);
+        }
+    }
+
+    /// Somebody touches the switch at the wall.
+    pub(crate) fn touch(&mut self, told: bool) {
+        self.relay = !self.relay;
+        if told {
+            self.state(None, Cause::Local);
+        }
+    }
+
+    pub(crate) fn heartbeat(&mut self) {
+        if !self.has(Fault::Frozen) {
+            self.say(Vec::new(), Body::Heartbeat, false);
+        }
+    }
+
+    pub(crate) fn state(&mut self, question: Option<OpId>, cause: Cause) {
+        if self.has(Fault::Frozen) {
+            return;
+        }
+        let (status, seen) = (vec![self.status(self.relay)], self.seen_now());
+        self.say(status, Body::State { op: question, cause, seen }, true);
+    }
+
+    fn end(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>) {
+        self.end_as(op, result, reason, self.relay);
+    }
+
+    /// Ends an operation with a value that a lying board only claims.
+    fn end_as(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
+        self.results.insert(op.clone(), result);
+        if let Some((_, kept)) = self.ring.iter_mut().find(|(known, _)| known == op) {
+            *kept = Some((result, reason));
+        }
+        if result == ActionResult::Rejected || !self.has(Fault::NoCompletion) {
+            self.report_as(op, result, reason, claimed);
+        }
+    }
+
+    fn report(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>) {
+        self.report_as(op, result, reason, self.relay);
+    }
+
+    fn report_as(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>, claimed: bool) {
+        let ended = matches!(result, ActionResult::Completed | ActionResult::Failed | ActionResult::Rejected);
+        let mut status = Vec::new();
+        if ended && !self.has(Fault::NoStatus) {
+            let mut read = self.status(claimed);
+            if claimed != self.relay {
+                // The pad it cannot have read.
+                read.evidence = Evidence::Firmware;
+            }
+            status.push(read);
+        }
+        let carried = !status.is_empty();
+        self.say(status, Body::Action { op: op.clone(), result, reason, eta: None }, carried);
+    }
+
+    fn say(&mut self, status: Vec<Status>, body: Body, carried: bool) {
+        self.seq += 1;
+        let seq = self.note(carried && !self.has(Fault::WrongType));
+        if let Body::Action { op, result: ActionResult::Completed, .. } = &body {
+            let newest = self.reports.get_mut(&(self.boot, seq)).expect("just noted");
+            newest.about = Some(op.clone());
+        }
+        self.out.push(Event::Report(Report { boot: boot_token(self.boot), seq, retained: false, status, body }));
+    }
+
+    fn note(&mut self, carried: bool) -> u32 {
+        let truth = Truth { relay: self.relay, finished: self.seen.clone(), about: None, carried };
+        self.reports.insert((self.boot, self.seq), truth);
+        self.seq
+    }
+
+    fn status(&self, relay: bool) -> Status {
+        let value = if self.has(Fault::WrongType) { Value::Integer(i32::from(relay)) } else { Value::Bool(relay) };
+        let evidence = if self.has(Fault::NoReadBack) { Evidence::Firmware } else { self.feedback };
+        Status { property: self.property.clone(), value, evidence }
+    }
+
+    fn seen_now(&self) -> Vec<(PropertyName, OpId)> {
+        self.seen.iter().map(|op| (self.property.clone(), op.clone())).collect()
+    }
+}
+
+pub(crate) fn boot_token(boot: u32) -> Arc<str> {
+    format!("boot{boot}").into()
+}

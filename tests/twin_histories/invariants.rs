@@ -1,0 +1,168 @@
+//! The invariants of semantics 9 that one twin keeps, checked after each input of each history against the truth of the
+//! board. Each panics with what it found.
+
+use std::time::Duration;
+
+use truetwin::{
+    property::{Evidence, Value},
+    twin::{
+        input::{ActionResult, Effect, Ignored, Input},
+        words::{OpId, Outcome, Reason, Reply, Settled, Stage},
+    },
+};
+
+use crate::world::{Moment, World};
+
+/// All of them.
+pub(crate) fn check_all(world: &World, moment: &Moment) {
+    no_phantom_success(world, moment);
+    no_phantom_failure(world, moment);
+    one_answer_per_caller_by_its_deadline(world, moment);
+    no_drive_begins_after_act_by(world);
+    no_op_is_carried_out_twice(world);
+    retained_or_old_boot_never_converges(world, moment);
+    failing_stage_is_the_one_in_the_table(world, moment);
+    queues_and_memory_stay_bounded(world);
+    the_actor_never_spins(world, moment);
+}
+
+/// What is said to be done was so at the board's last word, and the board had finished this operation last. What is said
+/// to be moving had begun.
+fn no_phantom_success(world: &World, moment: &Moment) {
+    let late = moment.effects.iter().filter_map(|e| if let Effect::LateSuccess { op } = e { Some(op) } else { None });
+    let converged = world.newly_ended.iter().filter(|s| s.outcome == Outcome::Converged).map(|s| &s.op);
+    for op in converged.chain(late) {
+        let caller = &world.callers[op];
+        let word = world.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
+        assert_eq!(caller.wish, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
+        assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
+        assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
+        assert!(caller.sent.first().is_some_and(|(at, _)| *at <= world.board.received[op]));
+    }
+    for (op, settled) in settled(moment) {
+        if settled.outcome == Outcome::Working {
+            assert!(world.board.drives.iter().any(|d| d.op == *op), "{op}: it has not begun");
+        }
+        let confirmed = settled.confirmed_by != Evidence::None;
+        assert_eq!(confirmed, settled.outcome == Outcome::Converged, "{op}: confirmed only if it is done");
+    }
+}
+
+/// What is said not to be done was not done, or was undone at the board's last word.
+fn no_phantom_failure(world: &World, moment: &Moment) {
+    for settled in &world.newly_ended {
+        let op = &settled.op;
+        let word = world.last_word.as_ref();
+        let as_wished = word.is_some_and(|w| Value::Bool(w.relay) == settled.wish);
+        let finished = word.is_some_and(|w| w.finished.contains(&Some(op.clone())));
+        if [Outcome::Rejected, Outcome::Cancelled].contains(&settled.outcome) {
+            assert!(!world.board.drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);
+        }
+        if settled.outcome == Outcome::Failed {
+            assert_eq!(world.board.results.get(op), Some(&ActionResult::Failed), "{op}");
+            assert!(!(as_wished && finished), "{op}: failed, and it is as wished");
+        }
+        if settled.outcome == Outcome::Contradicted {
+            assert!(!as_wished, "{op}: contradicted, and it is as wished");
+        }
+    }
+    for effect in &moment.effects {
+        if let Effect::Reply { op, reply: Reply::Refused(refusal) } = effect {
+            assert!(!world.board.received.contains_key(op), "{op}: {refusal:?}, and the board has it");
+        }
+    }
+}
+
+/// One answer for each caller, at the latest at the first input after its limit; none for one who has gone.
+fn one_answer_per_caller_by_its_deadline(world: &World, moment: &Moment) {
+    for (op, caller) in &world.callers {
+        let of_this =
+            |e: &&Effect| matches!(e, Effect::Reply { op: of, .. } | Effect::State { op: of, .. } if of == op);
+        let new = moment.effects.iter().filter(of_this).count();
+        let all = caller.replies.len() + caller.states + new;
+        assert!(all <= 1, "{op}: {all} answers");
+        let went_now = matches!(&moment.input, Input::Cancel { op: of } if of == op);
+        assert!(new == 0 || !caller.gone || went_now, "{op}: nobody waits");
+        assert!(new == 0 || !caller.told_by_fleet, "{op}: it was told that the actor crashed");
+        let margin = world.settings.answer_margin;
+        if all == 0 && !caller.gone && !caller.told_by_fleet {
+            assert!(moment.now < caller.answer_by - margin, "{op}: no answer by its limit");
+        }
+    }
+}
+
+/// No drive begins later than its `act_by`, but for what a board cannot tell from its clock's offset: the least transit of
+/// its session. And `act_by` is not later than its caller's limit.
+fn no_drive_begins_after_act_by(world: &World) {
+    for drive in &world.board.drives {
+        let caller = &world.callers[&drive.op];
+        let (sent_at, ttl) = caller.sent[0];
+        let act_by = world.time(sent_at) + ttl;
+        assert!(world.time(drive.at) <= act_by + Duration::from_millis(drive.skew), "{}: begun too late", drive.op);
+        assert!(act_by <= caller.answer_by - world.settings.answer_margin, "{}: may outlive its caller", drive.op);
+    }
+}
+
+/// Each operation is sent once, and driven once.
+fn no_op_is_carried_out_twice(world: &World) {
+    for (op, caller) in &world.callers {
+        assert!(caller.sent.len() <= 1, "{op}: sent {} times", caller.sent.len());
+        let drives = world.board.drives.iter().filter(|drive| drive.op == *op).count();
+        assert!(drives <= 1, "{op}: driven {drives} times");
+    }
+}
+
+/// What was delivered with the RETAIN flag or comes from another boot changes nothing.
+fn retained_or_old_boot_never_converges(world: &World, moment: &Moment) {
+    let Input::Heard(report) = &moment.input else { return };
+    let hub_boot = world.hub_boot.map(crate::board::boot_token);
+    if report.retained || hub_boot.as_ref() != Some(&report.boot) {
+        let ignored = [Ignored::Retained, Ignored::OldBoot, Ignored::NotGreeted].map(Effect::Ignored);
+        assert!(moment.effects.iter().any(|e| ignored.contains(e)), "{report:?}");
+        assert!(world.newly_ended.iter().all(|s| s.outcome == Outcome::TimedOut), "{:?}", world.newly_ended);
+        let claims = |e: &Effect| matches!(e, Effect::LateSuccess { .. } | Effect::Reverted { .. });
+        assert!(!moment.effects.iter().any(claims));
+        assert_eq!(world.twin.last_heard(), world.heard_before, "it proves no presence");
+    }
+}
+
+/// The stage of an answer is the one to which the evidence had come.
+fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
+    for (op, settled) in settled(moment) {
+        let caller = &world.callers[op];
+        let stage = match (settled.outcome, settled.reason) {
+            (Outcome::Converged, _) => Stage::Settled,
+            (Outcome::Contradicted, _) => Stage::WaitingReadBack,
+            (Outcome::TimedOut | Outcome::Working | Outcome::Removed, _)
+            | (Outcome::Interrupted, Some(Reason::DeviceRestarted | Reason::HubStopping)) => caller.stage_before,
+            (Outcome::Rejected | Outcome::Failed | Outcome::Interrupted, _) => caller.stage,
+            (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),
+        };
+        assert_eq!(settled.stage, stage, "{op}: {} {:?}", settled.outcome, settled.reason);
+        assert_eq!(settled.reason.is_none(), matches!(settled.outcome, Outcome::Converged | Outcome::Working));
+    }
+}
+
+/// One in flight and eight behind it.
+fn queues_and_memory_stay_bounded(world: &World) {
+    assert!(world.twin.in_flight() <= world.settings.queued_max + 1);
+}
+
+/// After each input the next wake-up lies ahead.
+fn the_actor_never_spins(world: &World, moment: &Moment) {
+    assert!(world.twin.deadline().is_none_or(|at| at > moment.now), "due at once after {:?}", moment.input);
+}
+
+/// What a twin holds altogether, as text: a bound on its memory.
+pub(crate) fn size(world: &World) -> usize {
+    format!("{:?}", world.twin).len()
+}
+
+fn settled(moment: &Moment) -> impl Iterator<Item = (&OpId, &Settled)> {
+    moment.effects.iter().filter_map(|effect| {
+        if let Effect::Reply { op, reply: Reply::Settled(settled) } = effect {
+            return Some((op, settled.as_ref()));
+        }
+        None
+    })
+}

@@ -1,0 +1,659 @@
+//! A hub's twin, a board and the way between them, in virtual time. What goes out of the twin reaches the board after a
+//! while, or is lost with the connection; what the board says reaches the twin after a while, late, twice or never.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use truetwin::{
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Value},
+    twin::{
+        Twin,
+        input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
+        settings::Settings,
+        words::{OpId, Outcome, Reason, Reply, Settled, Stage, StateReport},
+    },
+};
+
+use crate::{
+    board::{Board, Event, Timer, boot_token},
+    invariants,
+};
+
+/// One thing that happens in a history.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Set {
+        on: bool,
+        limit_ms: u64,
+    },
+    /// Many wishes at once.
+    Burst {
+        sets: u64,
+    },
+    Query {
+        limit_ms: u64,
+    },
+    /// The caller of the n-th last operation goes.
+    Cancel {
+        back: usize,
+    },
+    Fault(crate::board::Fault),
+    Repair,
+    /// Somebody touches the switch at the wall; the board may leave it untold.
+    Touch {
+        told: bool,
+    },
+    Periodic,
+    Heartbeat,
+    /// The connection breaks. The board comes back after a while; the hub may hear of the break only then.
+    Drop {
+        away_ms: u64,
+        noticed: bool,
+    },
+    Reboot {
+        away_ms: u64,
+    },
+    /// A report delivered with the RETAIN flag, or of an older boot, claims that the latest operation is done.
+    Leftover {
+        retained: bool,
+    },
+    /// From now on so many of a thousand messages are lost, doubled or delayed.
+    Noise {
+        permille: u64,
+    },
+    /// The actor crashes and another follows.
+    Restart,
+    /// From now on the actor's timer is late by this.
+    Lag {
+        ms: u64,
+    },
+    /// A wake-up that nobody asked for.
+    Tick,
+    Unreadable,
+    Bus {
+        down: bool,
+    },
+    ShutDown,
+    Removed,
+    Wait,
+}
+
+/// What kind of board and hub a history has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) seed: u64,
+    pub(crate) stable_ms: u32,
+    pub(crate) expected_ms: u32,
+    pub(crate) pin: bool,
+    pub(crate) hub_age_s: u64,
+    /// When the board comes for the first time.
+    pub(crate) absent_ms: u64,
+}
+
+/// What is on its way.
+#[derive(Clone, Debug)]
+enum Parcel {
+    ToBoard {
+        connection: u64,
+        sent_at: u64,
+        session: Arc<str>,
+        command: Command,
+    },
+    /// What a board says, on a connection; it may outlive it.
+    ToHub {
+        connection: u64,
+        event: Event,
+    },
+    ToTwin(Input),
+    Board {
+        boot: u32,
+        timer: Timer,
+    },
+    Reconnect,
+}
+
+/// A caller of an operation or a question.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) wish: Option<Value>,
+    pub(crate) answer_by: Instant,
+    pub(crate) gone: bool,
+    /// The fleet told it that the actor crashed.
+    pub(crate) told_by_fleet: bool,
+    pub(crate) replies: Vec<(Instant, Reply)>,
+    pub(crate) states: usize,
+    /// When its command was given to the bus, and how late it may begin.
+    pub(crate) sent: Vec<(u64, Duration)>,
+    pub(crate) ended: bool,
+    /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
+    pub(crate) stage: Stage,
+    pub(crate) stage_before: Stage,
+}
+
+/// The newest report with a value that has reached the twin.
+#[derive(Clone, Debug)]
+pub(crate) struct LastWord {
+    pub(crate) seq: u32,
+    pub(crate) relay: bool,
+    /// The operation that the board had finished last, and the one that it spoke of.
+    pub(crate) finished: [Option<OpId>; 2],
+}
+
+/// One input and what came of it.
+pub(crate) struct Moment {
+    pub(crate) now: Instant,
+    pub(crate) input: Input,
+    pub(crate) effects: Vec<Effect>,
+}
+
+pub(crate) struct World {
+    pub(crate) twin: Twin,
+    pub(crate) board: Board,
+    pub(crate) now: u64,
+    start: Instant,
+    pub(crate) settings: Settings,
+    description: Arc<Description>,
+    random: u64,
+    parcels: BTreeMap<(u64, u64), Parcel>,
+    parcels_ever: u64,
+    connections: u64,
+    /// The connection that the board has; the hub may not know of its end yet.
+    board_connection: Option<u64>,
+    hub_connection: Option<u64>,
+    session: Option<Arc<str>>,
+    bus_down: bool,
+    noise: u64,
+    lag: u64,
+    last_down: u64,
+    last_up: u64,
+    pub(crate) callers: BTreeMap<OpId, Caller>,
+    order: Vec<OpId>,
+    // What has reached the twin.
+    pub(crate) hub_boot: Option<u32>,
+    pub(crate) last_word: Option<LastWord>,
+    /// When anything was last heard, before the present moment.
+    pub(crate) heard_before: Option<Instant>,
+    /// What has ended in the present moment.
+    pub(crate) newly_ended: Vec<Settled>,
+    pub(crate) outcomes: BTreeSet<&'static str>,
+    ticks: u64,
+}
+
+impl World {
+    pub(crate) fn new(setting: Setting) -> Self {
+        let start = Instant::now() + Duration::from_secs(setting.hub_age_s);
+        let settings = Settings::new(start - Duration::from_secs(setting.hub_age_s));
+        let feedback = if setting.pin { Evidence::Pin } else { Evidence::Firmware };
+        let property = Property {
+            name: "relay".into(),
+            role: Role::Light,
+            kind: Kind::Bool,
+            unit: None,
+            min: None,
+            max: None,
+            step: None,
+            tolerance: None,
+            values: Vec::new(),
+            class: Class::Momentary,
+            feedback,
+            expected_ms: setting.expected_ms,
+            stable_ms: setting.stable_ms,
+            settable: true,
+            repeatable: true,
+        };
+        let mut world = Self {
+            twin: Twin::new(DeviceId::new("lamp").expect("a device id"), settings.clone()),
+            board: Board::new("relay".into(), feedback, (u64::from(setting.expected_ms) * 3 / 4).max(1)),
+            now: 0,
+            start,
+            settings,
+            description: Arc::new(Description { properties: vec![property] }),
+            random: setting.seed | 1,
+            parcels: BTreeMap::new(),
+            parcels_ever: 0,
+            connections: 0,
+            board_connection: None,
+            hub_connection: None,
+            session: None,
+            bus_down: false,
+            noise: 0,
+            lag: 0,
+            last_down: 0,
+            last_up: 0,
+            callers: BTreeMap::new(),
+            order: Vec::new(),
+            hub_boot: None,
+            last_word: None,
+            heard_before: None,
+            newly_ended: Vec::new(),
+            outcomes: BTreeSet::new(),
+            ticks: 0,
+        };
+        world.put(setting.absent_ms, Parcel::Reconnect);
+        world
+    }
+
+    /// A number below `n`, the same in each run of a history.
+    fn below(&mut self, n: u64) -> u64 {
+        // xorshift64
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % n.max(1)
+    }
+
+    fn unlucky(&mut self) -> bool {
+        self.below(1_000) < self.noise
+    }
+
+    pub(crate) fn time(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    fn put(&mut self, at: u64, parcel: Parcel) {
+        self.parcels_ever += 1;
+        self.parcels.insert((at, self.parcels_ever), parcel);
+    }
+
+    /// Lets time pass up to `until`: parcels arrive and timers go off in the order of their times.
+    pub(crate) fn run(&mut self, until: u64) {
+        loop {
+            let parcel = self.parcels.keys().next().map_or(u64::MAX, |(at, _)| *at);
+            let wake = self.twin.deadline().map_or(u64::MAX, |at| self.wake_ms(at) + self.lag);
+            let next = parcel.min(wake);
+            if next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            if wake < parcel {
+                self.ticks += 1;
+                assert!(self.ticks < 100_000, "the twin wakes for nothing");
+                self.apply(Input::Tick);
+            } else if let Some((_, parcel)) = self.parcels.pop_first() {
+                self.arrive(parcel);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn wake_ms(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.start).as_micros().div_ceil(1_000)).expect("a short history")
+    }
+
+    pub(crate) fn step(&mut self, step: &Step) {
+        let now = self.now;
+        match step {
+            Step::Set { on, limit_ms } => {
+                let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
+                self.apply(Input::Set { op, property: "relay".into(), value: Value::Bool(*on), answer_by });
+            }
+            Step::Burst { sets } => {
+                for n in 0..*sets {
+                    self.step(&Step::Set { on: n % 2 == 0, limit_ms: 8_000 });
+                }
+            }
+            Step::Query { limit_ms } => {
+                let (op, answer_by) = self.caller(None, *limit_ms);
+                self.apply(Input::Query { op, answer_by });
+            }
+            Step::Cancel { back } => {
+                let Some(op) = self.order.iter().rev().nth(*back).cloned() else { return };
+                self.callers.get_mut(&op).expect("a caller").gone = true;
+                self.apply(Input::Cancel { op });
+            }
+            Step::Fault(fault) => self.board.switch(now, *fault),
+            Step::Repair => {
+                self.noise = 0;
+                self.lag = 0;
+                self.board.repair(now);
+                if self.bus_down {
+                    self.bus_down = false;
+                    self.apply(Input::BusUp);
+                }
+            }
+            Step::Touch { told } => self.board.touch(*told),
+            Step::Periodic => self.board.state(None, Cause::Periodic),
+            Step::Heartbeat => self.board.heartbeat(),
+            Step::Drop { away_ms, noticed } => self.break_connection(*away_ms, *noticed),
+            Step::Reboot { away_ms } => {
+                self.board.reboot();
+                self.break_connection(*away_ms, true);
+            }
+            Step::Leftover { retained } => self.leftover(*retained),
+            Step::Noise { permille } => self.noise = *permille,
+            Step::Restart => self.restart(),
+            Step::Lag { ms } => self.lag = *ms,
+            Step::Tick => self.apply(Input::Tick),
+            Step::Unreadable => self.apply(Input::Unreadable),
+            Step::Bus { down } => {
+                self.bus_down = *down;
+                self.apply(if *down { Input::BusDown } else { Input::BusUp });
+            }
+            Step::ShutDown => self.apply(Input::ShutDown),
+            Step::Removed => self.apply(Input::Removed),
+            Step::Wait => {}
+        }
+        self.carry();
+    }
+
+    fn caller(&mut self, wish: Option<Value>, limit_ms: u64) -> (OpId, Instant) {
+        let op = OpId::new(&format!("{:x}", 1_000 + self.order.len()));
+        let answer_by = self.time(self.now + limit_ms);
+        let caller = Caller {
+            wish,
+            answer_by,
+            gone: false,
+            told_by_fleet: false,
+            replies: Vec::new(),
+            states: 0,
+            sent: Vec::new(),
+            ended: false,
+            stage: Stage::WaitingBroker,
+            stage_before: Stage::WaitingBroker,
+        };
+        self.callers.insert(op.clone(), caller);
+        self.order.push(op.clone());
+        (op, answer_by)
+    }
+
+    fn break_connection(&mut self, away_ms: u64, noticed: bool) {
+        if let Some(connection) = self.board_connection.take()
+            && noticed
+        {
+            let at = self.now + self.below(30);
+            self.put(at, Parcel::ToTwin(Input::Disconnected { connection }));
+        }
+        let at = self.now + 1 + away_ms;
+        self.put(at, Parcel::Reconnect);
+    }
+
+    fn leftover(&mut self, retained: bool) {
+        let (Some(op), Some(boot)) = (self.order.last().cloned(), self.hub_boot) else { return };
+        let Some(value) = self.callers[&op].wish.clone() else { return };
+        let name: PropertyName = "relay".into();
+        let boot = if retained { boot_token(boot) } else { boot_token(0) };
+        let seq = 1 + u32::try_from(self.below(200)).expect("small");
+        let body = match self.below(2) {
+            0 => Body::Action { op, result: ActionResult::Completed, reason: None, eta: None },
+            _ => Body::State { op: None, cause: Cause::Query, seen: vec![(name.clone(), op)] },
+        };
+        let status = vec![Status { property: name, value, evidence: Evidence::Pin }];
+        self.apply(Input::Heard(Report { boot, seq, retained, status, body }));
+    }
+
+    fn restart(&mut self) {
+        let memory = self.twin.memory(self.time(self.now));
+        self.twin = Twin::new(DeviceId::new("lamp").expect("a device id"), self.settings.clone());
+        for caller in self.callers.values_mut() {
+            caller.told_by_fleet |= caller.replies.is_empty() && caller.states == 0;
+            caller.ended = true;
+        }
+        self.last_word = None;
+        self.apply(Input::Restored(memory));
+    }
+
+    fn arrive(&mut self, parcel: Parcel) {
+        let now = self.now;
+        match parcel {
+            Parcel::ToBoard { connection, sent_at, session, command } => {
+                if self.board_connection == Some(connection) {
+                    self.board.receive(now, sent_at, &session, command);
+                }
+            }
+            Parcel::ToHub { connection, event } => self.deliver(connection, event),
+            Parcel::ToTwin(input) => self.apply(input),
+            Parcel::Board { boot, timer } => {
+                if boot == self.board.boot {
+                    self.board.fire(now, &timer);
+                }
+            }
+            Parcel::Reconnect => {
+                // Two breaks in a row: the later one counts.
+                let pending = self.parcels.values().any(|p| matches!(p, Parcel::Reconnect));
+                if self.board_connection.is_none() && !pending {
+                    self.connections += 1;
+                    self.board_connection = Some(self.connections);
+                    (self.last_down, self.last_up) = (now, now);
+                    self.apply(Input::Connected { connection: self.connections });
+                    self.board.connect(self.description.clone());
+                }
+            }
+        }
+        self.carry();
+    }
+
+    fn deliver(&mut self, connection: u64, event: Event) {
+        match event {
+            Event::Hello(hello) => {
+                if self.board_connection == Some(connection) {
+                    self.apply(Input::Greeted { session: format!("s{connection}").into(), hello: *hello });
+                }
+            }
+            Event::Report(report) => self.apply(Input::Heard(report)),
+        }
+    }
+
+    /// Takes what the board has said and set up.
+    fn carry(&mut self) {
+        for (at, timer) in std::mem::take(&mut self.board.timers) {
+            self.put(at, Parcel::Board { boot: self.board.boot, timer });
+        }
+        for event in std::mem::take(&mut self.board.out) {
+            let hello = matches!(event, Event::Hello(_));
+            let Some(connection) = self.board_connection else {
+                // Kept in the outbox, sent again after the reconnect; or lost.
+                if self.below(2) == 0 {
+                    let at = self.now + 500 + self.below(3_000);
+                    self.put(at, Parcel::ToHub { connection: 0, event });
+                }
+                continue;
+            };
+            if !hello && self.unlucky() {
+                match self.below(3) {
+                    0 => continue,
+                    1 => {
+                        let at = self.now + self.below(6_000);
+                        self.put(at, Parcel::ToHub { connection, event: event.clone() });
+                    }
+                    _ => {
+                        let at = self.now + self.below(6_000);
+                        self.put(at, Parcel::ToHub { connection, event });
+                        continue;
+                    }
+                }
+            }
+            self.last_up = self.last_up.max(self.now + 1 + self.below(20));
+            self.put(self.last_up, Parcel::ToHub { connection, event });
+        }
+    }
+
+    /// One input, then drain; then the invariants.
+    fn apply(&mut self, input: Input) {
+        let now = self.time(self.now);
+        self.before(&input);
+        self.twin.apply(now, input.clone());
+        let effects: Vec<Effect> = std::iter::from_fn(|| self.twin.poll()).collect();
+        self.after(&input, &effects);
+        let moment = Moment { now, input, effects };
+        invariants::check_all(self, &moment);
+        for effect in &moment.effects {
+            self.carry_out(now, effect);
+        }
+    }
+
+    /// Notes what reaches the twin with an input.
+    fn before(&mut self, input: &Input) {
+        self.heard_before = self.twin.last_heard();
+        for caller in self.callers.values_mut() {
+            caller.stage_before = caller.stage;
+        }
+        match input {
+            Input::Connected { connection } => (self.hub_connection, self.session) = (Some(*connection), None),
+            Input::Disconnected { connection } if self.hub_connection == Some(*connection) => {
+                (self.hub_connection, self.session) = (None, None);
+            }
+            Input::Written { op } => self.reached(op, Stage::WaitingDeviceAck),
+            Input::Set { .. }
+            | Input::Query { .. }
+            | Input::Cancel { .. }
+            | Input::Disconnected { .. }
+            | Input::Greeted { .. }
+            | Input::Heard(_)
+            | Input::Unreadable
+            | Input::NotWritten { .. }
+            | Input::BusDown
+            | Input::BusUp
+            | Input::Restored(_)
+            | Input::ShutDown
+            | Input::Removed
+            | Input::Tick => {}
+        }
+    }
+
+    fn reached(&mut self, op: &OpId, stage: Stage) {
+        if let Some(caller) = self.callers.get_mut(op).filter(|c| !c.ended && !c.sent.is_empty()) {
+            caller.stage = caller.stage.max(stage);
+        }
+    }
+
+    /// Notes what a report has told the twin, unless the twin said that it counts for nothing; and what has ended.
+    fn after(&mut self, input: &Input, effects: &[Effect]) {
+        let ignored = effects.iter().any(|e| matches!(e, Effect::Ignored(_)));
+        if let Input::Greeted { hello, .. } = input {
+            let boot = number(&hello.boot);
+            if self.hub_boot != Some(boot) || !ignored {
+                self.last_word = None;
+            }
+            self.hub_boot = Some(boot);
+            if !ignored {
+                self.heard(boot, hello.seq);
+            }
+        } else if let Input::Heard(report) = input
+            && !ignored
+        {
+            self.heard(number(&report.boot), report.seq);
+            if let Body::Action { op, result, reason, .. } = &report.body {
+                self.reached(op, shown(*result, *reason, &report.status));
+            }
+        }
+        self.newly_ended.clear();
+        for (op, caller) in self.callers.iter_mut().filter(|(_, caller)| !caller.ended && !caller.sent.is_empty()) {
+            let settled = self.twin.check(self.start + Duration::from_millis(self.now), Some(op));
+            if let Some(settled) = settled.filter(|settled| settled.outcome != Outcome::Working) {
+                caller.ended = true;
+                self.newly_ended.push(settled);
+            }
+        }
+    }
+
+    fn heard(&mut self, boot: u32, seq: u32) {
+        let Some(truth) = self.board.reports.get(&(boot, seq)).filter(|truth| truth.carried) else { return };
+        if self.last_word.as_ref().is_none_or(|word| word.seq < seq) {
+            self.last_word =
+                Some(LastWord { seq, relay: truth.relay, finished: [truth.finished.clone(), truth.about.clone()] });
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, effect: &Effect) {
+        match effect {
+            Effect::Send(command) => self.send(command.clone()),
+            Effect::Reply { op, reply } => {
+                let word = match reply {
+                    Reply::Settled(settled) => settled.outcome.as_str(),
+                    Reply::Refused(refusal) => refusal.word().as_str(),
+                };
+                self.outcomes.insert(word);
+                let caller = self.callers.get_mut(op).expect("a caller");
+                caller.replies.push((now, reply.clone()));
+            }
+            Effect::State { op, state } => {
+                self.outcomes.insert(if state.as_ref().is_ok_and(|s: &StateReport| s.asked_now) {
+                    "asked"
+                } else {
+                    "told"
+                });
+                self.callers.get_mut(op).expect("a caller").states += 1;
+            }
+            Effect::Ended { outcome, .. } => {
+                self.outcomes.insert(outcome.as_str());
+            }
+            Effect::LateSuccess { .. } => {
+                self.outcomes.insert("late_success");
+            }
+            Effect::Reverted { .. } => {
+                self.outcomes.insert("reverted");
+            }
+            Effect::Presence(presence) => {
+                self.outcomes.insert(presence.as_str());
+            }
+            Effect::Ignored(why) => {
+                self.outcomes.insert(why.as_str());
+            }
+            Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
+        }
+    }
+
+    fn send(&mut self, command: Command) {
+        if let Command::Welcome { session } = &command {
+            self.session = Some(session.clone());
+        }
+        let op = if let Command::Set { op, ttl, .. } = &command {
+            self.callers.get_mut(op).expect("a caller").sent.push((self.now, *ttl));
+            Some(op.clone())
+        } else {
+            None
+        };
+        let way = self.hub_connection.zip(self.session.clone()).filter(|_| !self.bus_down);
+        let Some((connection, session)) = way else {
+            if let Some(op) = op {
+                let at = self.now + self.below(10);
+                self.put(at, Parcel::ToTwin(Input::NotWritten { op }));
+            }
+            return;
+        };
+        self.last_down = self.last_down.max(self.now + 1 + self.below(20));
+        let parcel = Parcel::ToBoard { connection, sent_at: self.now, session, command };
+        if let Some(op) = op {
+            // The notice of the writing has its own way; seldom it is lost.
+            if !self.unlucky() {
+                let at = self.now + self.below(30);
+                self.put(at, Parcel::ToTwin(Input::Written { op }));
+            }
+        }
+        if self.unlucky() {
+            match self.below(3) {
+                0 => return,
+                1 => {
+                    // Doubled soon: a ring of 8 operations knows a command again only while fewer than 8 followed it.
+                    let at = self.now + 25 + self.below(400);
+                    self.put(at, parcel.clone());
+                }
+                _ => self.last_down += self.below(3_000),
+            }
+        }
+        self.put(self.last_down, parcel);
+    }
+}
+
+fn number(boot: &str) -> u32 {
+    boot.trim_start_matches("boot").parse().expect("a boot of the model")
+}
+
+/// The stage that a report about an operation shows (semantics 8.1).
+fn shown(result: ActionResult, reason: Option<Reason>, status: &[Status]) -> Stage {
+    let unreadable = status.iter().any(|s| matches!(s.value, Value::Integer(_)));
+    match result {
+        ActionResult::Received => Stage::WaitingDeviceStart,
+        ActionResult::Executing | ActionResult::Working => Stage::WaitingDeviceReport,
+        ActionResult::Completed if unreadable => Stage::WaitingDeviceReport,
+        ActionResult::Completed => Stage::WaitingReadBack,
+        ActionResult::Failed if matches!(reason, Some(Reason::Withdrawn | Reason::Expired | Reason::Superseded)) => {
+            Stage::WaitingDeviceAck
+        }
+        ActionResult::Failed => Stage::WaitingDeviceReport,
+        ActionResult::Rejected | ActionResult::Unknown => Stage::WaitingDeviceAck,
+    }
+}
