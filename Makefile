@@ -31,7 +31,7 @@ demo: binary ## the minute of the README: a healthy device, then one with each f
 
 clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPython, Prometheus, against the binary
 	@mkdir -p $(BUILD)/home
-	$(CLIENT_ENV) $(VENV)/python -m pytest tests/clients
+	$(CLIENT_ENV) $(VENV)/python -m pytest -n 4 tests/clients
 
 bench: ## what tool calls cost on this machine, beside the floor under them; STRICT=1 fails on a missed target
 	@PATH="$$PATH:/usr/sbin" command -v mosquitto > /dev/null || tests/setup/debian.sh || echo "bench: goes on without mosquitto"

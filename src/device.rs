@@ -242,7 +242,7 @@ impl Device {
                 self.revision.fetch_add(1, Ordering::AcqRel);
             }
             Effect::Malformed { of_seq, property, error } => {
-                tracing::warn!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
+                tracing::debug!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
                 let mistake = native::malformed(of_seq, &property, error.as_ref());
                 metrics.event_unreadable(mistake.reason.as_str());
                 let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);

@@ -107,7 +107,6 @@ impl Ingress {
                 }
             }
             Err(mistake) => {
-                tracing::warn!(device = %device, %mistake, "an event cannot be read");
                 self.metrics.event_unreadable(mistake.reason.as_str());
                 self.answer(device, &mistake);
                 // It has been dealt with: it is acknowledged.
@@ -123,6 +122,7 @@ impl Ingress {
         let told = self.told.get(device).is_some_and(|at| now.saturating_duration_since(*at) < ERROR_EVERY);
         if !told {
             self.told.insert(device.clone(), now);
+            tracing::warn!(device = %device, %mistake, "an event cannot be read");
             let _not_connected = self.broker.send(device, mistake.encode().into(), NO_NOTICE);
         }
     }

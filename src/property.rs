@@ -355,7 +355,8 @@ impl Property {
         if sent < min || sent > max {
             return Err(ValueError::OutOfRange { sent, min, max });
         }
-        if let (Some(step), Some(min)) = (self.step, self.min) {
+        if let Some(step) = self.step {
+            let min = self.min.unwrap_or(0.0);
             let steps = (sent - min) / step;
             // One millionth of a step: six significant digits on the wire, and 0.1 is no binary fraction.
             if step > 0.0 && (steps - steps.round()).abs() > 1e-6 {

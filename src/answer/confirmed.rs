@@ -80,6 +80,11 @@ impl Voice<'_> {
         }
     }
 
+    /// What the device reported: a number may lie within its tolerance of the wish, and it is the number that is said.
+    pub(super) fn reported(&self) -> &Value {
+        self.settled.found.as_ref().map_or(&self.settled.wish, |found| &found.value)
+    }
+
     pub(super) fn already(&self) -> String {
         let wish = |lang| is(&self.settled.wish, self.naming.role, self.unit(), lang);
         let zh = wish(Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
@@ -118,7 +123,7 @@ impl Voice<'_> {
     pub(super) fn late_success(&self) -> String {
         let found = self.settled.found.as_ref();
         let evidence = found.map_or(Evidence::Firmware, |f| f.evidence);
-        let sentence = self.converged(evidence, &self.settled.wish);
+        let sentence = self.converged(evidence, self.reported());
         match self.lang {
             Lang::Zh => format!("更正：刚才没确认的，后来确认了：{sentence}"),
             Lang::En => format!("Correction: what was not confirmed is confirmed after all. {sentence}"),

@@ -159,7 +159,7 @@ pub(super) struct Voice<'a> {
 impl Voice<'_> {
     fn say(&self) -> String {
         match self.outcome {
-            Outcome::Converged => self.converged(evidence(self.settled), &self.settled.wish),
+            Outcome::Converged => self.converged(evidence(self.settled), self.reported()),
             Outcome::Already => self.already(),
             Outcome::Clamped => self.clamped(),
             Outcome::Working => self.working(),

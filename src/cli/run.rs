@@ -44,18 +44,23 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
     });
     let config = serve_config(&args.inside)?;
     if let Some(url) = &args.hub {
-        mcp::bridge(&mcp_url(url), config.language(), stop).await?;
+        mcp::bridge(&mcp_url(url), config.language(), bridged(&config), stop).await?;
         return Ok(Exit::Success);
     }
     match DataFolder::open(&folder) {
         Ok(data) => inside(config, data, stop).await,
         Err(data::Error::Taken { .. }) => {
             let url = mcp_url(&running(&folder).await?.http);
-            mcp::bridge(&url, config.language(), stop).await?;
+            mcp::bridge(&url, config.language(), bridged(&config), stop).await?;
             Ok(Exit::Success)
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// How long a bridged call may take: the hub's own limit, as far as this process knows it, and the way there and back.
+fn bridged(config: &Config) -> Duration {
+    crate::config::ms(config.timing.answer_by_ms) + Duration::from_secs(5)
 }
 
 /// The hub inside the process of its only client; devices and other clients may use it as long as that stays.

@@ -35,6 +35,18 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Caller(pub Arc<str>);
 
+impl Caller {
+    /// A client that has no session: any number of them go by one name.
+    pub fn without_session(client: &str) -> Self {
+        Self(format!("http:{client}:stateless").into())
+    }
+
+    /// Whether several clients may be this caller, so that "the latest operation of this caller" is nobody's.
+    pub fn is_shared(&self) -> bool {
+        self.0.ends_with(":stateless")
+    }
+}
+
 /// What tools and lists see of one device.
 #[derive(Clone, Debug)]
 pub struct Card {

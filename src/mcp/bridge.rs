@@ -3,6 +3,8 @@
 //! For clients that start their servers themselves while a hub runs as a service: two hubs on one house would each be
 //! wrong about it.
 
+use std::time::Duration;
+
 use rmcp::{
     ErrorData, RoleClient, RoleServer, ServerHandler, ServiceError, ServiceExt,
     model::{
@@ -28,14 +30,14 @@ pub enum BridgeError {
 }
 
 /// Serves standard input and output with the tools of the hub at `url`, until the client closes standard input or
-/// `stop` is cancelled. `lang` is the language of the one sentence that is the bridge's own: the hub does not answer.
+/// `stop` is cancelled. A call that the hub has not answered after `answer_within` is answered here, as not known. `lang` is the language of the one sentence that is the bridge's own: the hub does not answer.
 ///
 /// # Errors
 /// [`BridgeError`] if the hub cannot be reached at the start, or no session was opened.
-pub async fn run(url: &str, lang: Lang, stop: CancellationToken) -> Result<(), BridgeError> {
+pub async fn run(url: &str, lang: Lang, answer_within: Duration, stop: CancellationToken) -> Result<(), BridgeError> {
     let client = Client::connect(url).await?;
     tracing::info!(url, "standard input is bridged to the hub");
-    let bridge = Bridge { hub: client.peer().clone(), lang };
+    let bridge = Bridge { hub: client.peer().clone(), lang, answer_within };
     let ended = match bridge.serve_with_ct(rmcp::transport::stdio(), stop.clone()).await {
         Ok(running) => {
             let _ended_either_way = running.waiting().await;
@@ -54,6 +56,7 @@ pub async fn run(url: &str, lang: Lang, stop: CancellationToken) -> Result<(), B
 struct Bridge {
     hub: Peer<RoleClient>,
     lang: Lang,
+    answer_within: Duration,
 }
 
 impl ServerHandler for Bridge {
@@ -96,6 +99,11 @@ impl ServerHandler for Bridge {
                     Ok(result(answer::internal(self.lang)).into())
                 }
             },
+            // A hub that was killed closes nothing that this end would notice: its limit is kept here as well.
+            () = tokio::time::sleep(self.answer_within) => {
+                tracing::error!("the hub did not answer a bridged call in time");
+                Ok(result(answer::internal(self.lang)).into())
+            }
             // Dropping the hub's call tells the hub that nobody waits.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled by the client", None)),
         }

@@ -190,8 +190,11 @@ impl Server {
                     .get::<Parts>()
                     .and_then(|parts| parts.headers.get("mcp-session-id"))
                     .and_then(|id| id.to_str().ok())
-                    .map_or_else(|| "stateless".to_owned(), |id| id.chars().take(SESSION_CHARS).collect());
-                Caller(format!("http:{client}:{session}").into())
+                    .map(|id| id.chars().take(SESSION_CHARS).collect::<String>());
+                session.map_or_else(
+                    || Caller::without_session(&client),
+                    |session| Caller(format!("http:{client}:{session}").into()),
+                )
             }
         }
     }

@@ -95,6 +95,11 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
         Request::SwitchUnheard { device } => {
             answer::refusal(&Refusal::Offline { last_heard: None }, Some(&naming(house, &device, None)), lang)
         }
+        // Without a session callers of one name cannot be told apart, and another's operation is not theirs to hear of.
+        Request::Check { operation: None, device: None } if caller.is_shared() => {
+            let allowed = "a device, or the id of an operation".to_owned();
+            answer::refusal(&Refusal::MissingArgument { parameter: "device", allowed }, None, house.lang())
+        }
         Request::Check { operation, device } => {
             let asked = device.as_ref().map(|d| naming(house, d, None));
             match fleet.check(operation.as_ref(), device.as_ref(), caller).await {

@@ -8,12 +8,10 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse,
     routing::get,
-    serve::ListenerExt,
 };
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::Parts;
+use super::{Parts, bounded::Bounded};
 use crate::mcp;
 
 /// The media type of Prometheus' text format, version 0.0.4.
@@ -30,12 +28,8 @@ pub(super) fn router(parts: &Arc<Parts>, stop: &CancellationToken) -> Router {
     plain.merge(mcp::router(parts.mcp_server(mcp::Transport::Http), http))
 }
 
-/// Serves until `stop`. Without TCP_NODELAY each answer on a stream would wait some 40 ms for the client's delayed
-/// acknowledgement.
-pub(super) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    let listener = listener.tap_io(|socket| {
-        let _without_it_it_is_only_slower = socket.set_nodelay(true);
-    });
+/// Serves until `stop`.
+pub(super) async fn serve(listener: Bounded, router: Router, stop: CancellationToken) {
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = served.await {
         tracing::error!(%error, "http ended");

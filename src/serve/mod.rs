@@ -1,6 +1,7 @@
 //! The composition root: builds the parts, connects them, runs them, and stops them in order. The only module that knows
 //! all others.
 
+mod bounded;
 mod http;
 mod observer;
 mod owner;
@@ -16,6 +17,7 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+use self::bounded::Bounded;
 use crate::{
     broker::{self, Access, Broker},
     config::{Config, ms},
@@ -30,6 +32,9 @@ use crate::{
     property::DeviceId,
     twin::words::Presence,
 };
+
+/// HTTP connections for each session allowed: its stream, a call or two beside it, and something for Prometheus.
+const CONNECTIONS_PER_SESSION: usize = 4;
 
 /// How long HTTP may take to hand over its last answers once the hub stops. rmcp keeps streams open for their clients; what
 /// has not ended by then is closed.
@@ -128,10 +133,15 @@ impl Hub {
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
-        let http = tokio::spawn(http::serve(http, http::router(&parts, &stop_http), stop_http.clone()));
+        let connections_max = parts.config.http.sessions_max * CONNECTIONS_PER_SESSION;
+        let http = tokio::spawn(http::serve(
+            Bounded::new(http, connections_max),
+            http::router(&parts, &stop_http),
+            stop_http.clone(),
+        ));
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
-        let control = tokio::spawn(socket.run(owner::Owner(parts.clone()), stop_control.clone()));
+        let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
         Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Instant};
 
+use tokio::sync::Mutex;
+
 use super::Parts;
 use crate::{
     answer::{self, Naming, Rendered},
@@ -15,7 +17,12 @@ use crate::{
 };
 
 /// Carries out the owner's requests.
-pub(super) struct Owner(pub(super) Arc<Parts>);
+pub(super) struct Owner {
+    parts: Arc<Parts>,
+    /// One change at a time: credentials and fleet go together, or an `add` beside a `remove` would leave a device in one of
+    /// them only.
+    changing: Mutex<()>,
+}
 
 impl Handler for Owner {
     async fn handle(&self, request: Request) -> Response {
@@ -30,9 +37,14 @@ impl Handler for Owner {
 }
 
 impl Owner {
+    pub(super) fn new(parts: Arc<Parts>) -> Self {
+        Self { parts, changing: Mutex::new(()) }
+    }
+
     /// Changes the credentials, then what depends on them.
     async fn devices(&self, request: Request) -> Response {
-        let parts = &self.0;
+        let parts = &self.parts;
+        let _one_at_a_time = self.changing.lock().await;
         let (credentials, mqtt, asked) = (parts.credentials.clone(), parts.broker.local_addr(), request.clone());
         let on_disk = move || control::on_credentials(&credentials, &mqtt.to_string(), &asked);
         let done = tokio::task::spawn_blocking(on_disk).await.ok().flatten();
@@ -68,7 +80,7 @@ impl Owner {
 
     /// Makes a wish true, as a tool call does, on any property.
     async fn set(&self, device: &str, property: &str, value: &serde_json::Value) -> Response {
-        let (parts, lang) = (&self.0, self.0.config.language());
+        let (parts, lang) = (&self.parts, self.parts.config.language());
         let cards = parts.fleet.cards();
         let id = match names::find(device, cards.iter().map(|card| &card.name), lang) {
             Found::One(id) => id,

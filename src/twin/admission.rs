@@ -76,10 +76,11 @@ impl Twin {
             .map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?;
         operation.required = required(property);
         operation.allowance = self.settings.report(property);
-        operation.stable = Duration::from_millis(property.stable_ms.into());
+        operation.stable = self.settings.stable(property);
+        operation.spec = Some(property.clone());
         // What must not be left half-way with nobody listening has to fit as a whole (semantics 4.9).
         let whole = if !property.repeatable || can_do_harm(property.role) {
-            Duration::from_millis(property.expected_ms.into()) + operation.stable
+            operation.allowance.saturating_sub(self.settings.report_margin) + operation.stable
         } else {
             Duration::ZERO
         };
@@ -166,6 +167,9 @@ impl Twin {
         let (property, value) = (operation.property.clone(), operation.wish.clone());
         self.desired.insert(property.clone(), Desired { value: value.clone(), op: op.clone(), since: now });
         let ttl = act_by.saturating_duration_since(now);
+        // A device measures lateness from the least transit of its session, so it cannot see that transit itself: it is
+        // told so much less, and the withdrawal that follows at `act_by` has the time to arrive.
+        let ttl = ttl - self.settings.transit.min(ttl / 4);
         self.enter(now, op, Stage::WaitingBroker);
         self.send(Command::Set { op: op.clone(), property, value, ttl });
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, PropertyName, Value},
+    property::{Evidence, Property, PropertyName, Value},
     twin::{
         settings::Settings,
         words::{OpId, Stage},
@@ -16,6 +16,9 @@ pub(super) struct Operation {
     pub(super) op: OpId,
     pub(super) property: PropertyName,
     pub(super) wish: Value,
+    /// The property as it was described when the operation was checked: a description that changes in the middle makes
+    /// nothing count as equal that was not (semantics 2.7).
+    pub(super) spec: Option<Property>,
     /// The evidence that a success needs (semantics 3.5).
     pub(super) required: Evidence,
     /// How long driving may take (semantics 4.9).
@@ -58,6 +61,7 @@ impl Operation {
             op,
             property,
             wish,
+            spec: None,
             required: Evidence::Firmware,
             allowance: Duration::ZERO,
             stable: Duration::ZERO,
@@ -128,6 +132,7 @@ impl Operation {
 
     /// The device says how much longer it drives: the allowance grows to that, up to the longest driving allowed.
     pub(super) fn extend(&mut self, now: Instant, eta: Duration, settings: &Settings) {
+        let eta = eta.min(settings.driving_max);
         self.eta_at = Some(now + eta);
         let longest = self.stage_since + settings.driving_max;
         let ends = (now + eta + settings.report_margin).min(longest);

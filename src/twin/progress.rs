@@ -220,9 +220,8 @@ impl Twin {
     /// The one predicate of this version, `equals` (semantics 3.1), on the merged value: received after the command was
     /// written to the device (3.2), and not older than the operation's end on the device.
     fn verdict(&self, operation: &Operation) -> Verdict {
-        let property = self.description.as_ref().and_then(|d| d.property(&operation.property));
         let (Some(property), Some(known), Some(written_at)) =
-            (property, self.reported.get(&operation.property), operation.written_at)
+            (&operation.spec, self.reported.get(&operation.property), operation.written_at)
         else {
             return Verdict::Nothing;
         };

@@ -23,6 +23,9 @@ pub struct Settings {
     pub read_back: Duration,
     /// The longest that `act_by` may lie behind the sending, whatever the allowances are (semantics 4.1).
     pub act_by_max: Duration,
+    /// The longest way of a message to a device that is reckoned with: by so much less a device is told that it may be
+    /// late, at most by a quarter.
+    pub transit: Duration,
     /// How long one operation may drive at most, whatever the device announces.
     pub driving_max: Duration,
     /// What a caller's limit must leave for a device to begin (semantics 4.9).
@@ -59,6 +62,7 @@ impl Settings {
             report_margin: ms(700),
             read_back: ms(1_000),
             act_by_max: ms(30_000),
+            transit: ms(300),
             driving_max: ms(300_000),
             begin_min: ms(100),
             wait_online: ms(2_500),
@@ -72,9 +76,15 @@ impl Settings {
         }
     }
 
-    /// How long driving this property may take (semantics 4.9): a relay that expects 300 ms has 1 s.
+    /// How long driving this property may take (semantics 4.9): a relay that expects 300 ms has 1 s. No device takes a
+    /// property for longer than [`Settings::driving_max`], whatever it announces.
     pub fn report(&self, property: &Property) -> Duration {
-        Duration::from_millis(property.expected_ms.into()) + self.report_margin
+        Duration::from_millis(property.expected_ms.into()).min(self.driving_max) + self.report_margin
+    }
+
+    /// How long this property's value must hold before it is read back (semantics 3.6), bounded like driving.
+    pub fn stable(&self, property: &Property) -> Duration {
+        Duration::from_millis(property.stable_ms.into()).min(self.driving_max)
     }
 
     /// After how much silence a connected device is suspected.

@@ -3,9 +3,11 @@ temporary folders; each wait has a bound, awaits a fact and says, when the bound
 
 import asyncio
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
+import random
 import socket
 import subprocess
 import sys
@@ -36,9 +38,13 @@ def until(what, fact, seconds=PATIENCE_S, otherwise=lambda: ""):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nothing listens on, below those that the kernel gives to outgoing connections, so that none of the tests
+    beside this one takes it in the meantime."""
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as s:
+            port = random.randrange(15_000, 32_000)
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Process:

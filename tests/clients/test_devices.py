@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from home import PATIENCE_S, ROOT, Hub, Process, RawDevice, until
+from home import PATIENCE_S, ROOT, Hub, Process, RawDevice, free_port, until
 
 VERSIONS = pytest.mark.parametrize("version", [3, 5])
 SOCKET = ROOT / "firmware" / "python" / "truetwin_socket.py"
@@ -74,7 +74,7 @@ def test_s3_7_a_python_socket_that_lies_is_caught(hub, keep, version):
 
 @VERSIONS
 def test_the_python_socket_comes_back_after_the_hub_was_restarted(tmp_path, keep, version):
-    hub = keep(Hub(tmp_path))
+    hub = keep(Hub(tmp_path, mqtt=f"127.0.0.1:{free_port()}"))
     hub.add("lamp")
     secret, port = tmp_path / "lamp.secret", hub.mqtt_port
     device = keep(

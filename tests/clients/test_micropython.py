@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from home import MICROPYTHON, ROOT, Hub, Process
+from home import MICROPYTHON, ROOT, Hub, Process, free_port
 
 MAIN = ROOT / "firmware" / "micropython" / "main.py"
 
@@ -49,7 +49,7 @@ def test_a_wrong_password_is_said_on_its_console(hub, keep):
 
 
 def test_it_comes_back_after_the_hub_was_restarted(tmp_path, keep):
-    hub = keep(Hub(tmp_path))
+    hub = keep(Hub(tmp_path, mqtt=f"127.0.0.1:{free_port()}"))
     device = board(hub, keep, "lamp")
     hub.online("lamp")
     assert hub.call("switch_device", device="lamp", to="on")["success"]
