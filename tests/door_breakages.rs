@@ -151,7 +151,14 @@ async fn p5_properties_of_v5_do_not_reach_a_device_of_3_1_1(bench: &mut Bench) {
     let properties: &[u8] =
         &[0x01, 1, 0x02, 0, 0, 0, 9, 0x03, 0, 1, b't', 0x08, 0, 1, b'r', 0x09, 0, 1, 0, 0x26, 0, 1, b'a', 0, 1, b'b'];
     sender.send(&publish_with("truetwin/breaker/event", 2, 3, b"x", Some(properties))).await;
-    assert_eq!(sender.command().await, Some("x".into()), "the payload came, its properties stayed with the door");
+    // Late echoes of the flood before, to the same name, may come first.
+    loop {
+        let command = sender.command().await.expect("the payload comes, its properties stay with the door");
+        if command != [b'x'; 100][..] {
+            assert_eq!(command, "x", "the payload, and nothing of its properties");
+            break;
+        }
+    }
     bench.still_serves("P5").await;
 }
 

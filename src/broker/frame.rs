@@ -5,7 +5,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use super::{Closed, LostWhy, MqttVersion};
 
-/// Longest device name in bytes (wire.md); also what a frame's one-byte length can always hold.
+/// Longest device name in bytes (wire protocol); also what a frame's one-byte length can always hold.
 pub(super) const DEVICE_BYTES_MAX: usize = 32;
 
 /// What the door tells the hub. The device's name and its connection stand in the frame's head.

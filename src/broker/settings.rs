@@ -13,7 +13,7 @@ pub struct Settings {
     /// silent for a second, else the next one waits in the kernel's queue: silent sockets can slow newcomers, never lock them out.
     pub handshakes_max: usize,
     /// Bytes of one MQTT packet in either direction, 256 to 16 384. Default 4096: events are at most 2 KiB, commands 512
-    /// bytes (wire.md). A larger one closes its connection (v5: DISCONNECT 0x95; announced in CONNACK).
+    /// bytes (wire protocol). A larger one closes its connection (v5: DISCONNECT 0x95; announced in CONNACK).
     pub packet_bytes_max: usize,
     /// Reports of one connection that have not been acknowledged, 1 to 1000. Default 10: announced as Receive Maximum in
     /// v5. At it the connection is not read until one is acknowledged; TCP holds the device back.

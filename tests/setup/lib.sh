@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the set-up scripts and by tests/setup/test.sh: where things go, and how a stamp works.
+# Sourced by the set-up scripts and by tests/setup/parts.sh: where things go, and how a stamp works.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$root/.build

@@ -1,4 +1,4 @@
-//! Which topics are whose (wire.md, Topics): a device publishes to its own `event` and `status`, subscribes to its own
+//! Which topics are whose (wire protocol, Topics): a device publishes to its own `event` and `status`, subscribes to its own
 //! `command`, and leaves its will on its own `status`. Nothing else, and no wildcards.
 
 use super::codec::{Reason, valid_filter};
