@@ -96,7 +96,13 @@ pub fn shown(name: &Name, lang: Lang) -> String {
 fn spellings(name: &Name) -> impl Iterator<Item = String> {
     let labels = [&name.label.en, &name.label.zh];
     let rooms = name.room.iter().flat_map(|r| [&r.en, &r.zh]).collect::<Vec<_>>();
-    let with_room = rooms.iter().flat_map(|r| labels.iter().map(move |l| folded(&format!("{r}{l}"))));
+    // As lists and answers write them, so that whatever is offered is understood when it comes back.
+    let with_room = rooms.iter().flat_map(|r| {
+        labels.iter().flat_map(move |l| {
+            [format!("{r}{l}"), format!("{r}的{l}"), format!("{l} ({r})"), format!("{l}（{r}）"), format!("{l} in {r}")]
+        })
+    });
+    let with_room = with_room.map(|spelling| folded(&spelling));
     labels.iter().map(|l| folded(l)).chain(with_room).collect::<Vec<_>>().into_iter()
 }
 
@@ -118,4 +124,33 @@ fn near(wanted: &str, names: &[&Name], lang: Lang) -> Vec<String> {
 
 fn folded(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lamp(id: &str, room: &str, room_zh: &str) -> Name {
+        let label = Label { en: "lamp".into(), zh: "灯".into() };
+        let device = DeviceId::new(id).expect("an id");
+        Name { device, label, room: Some(Label { en: room.into(), zh: room_zh.into() }) }
+    }
+
+    #[test]
+    fn s2_9_every_name_that_is_offered_is_understood() {
+        let names = [lamp("a", "study", "书房"), lamp("b", "kitchen", "厨房")];
+        for lang in [Lang::En, Lang::Zh] {
+            let Found::Several(offered) = find(names[0].label.get(lang), &names, lang) else {
+                panic!("two of one name")
+            };
+            let Found::None(near) = find("lamp in studi", &names, lang) else { panic!("no such name") };
+            assert_eq!(offered.len(), 2);
+            assert!(!near.is_empty());
+            for name in offered.iter().chain(&near) {
+                assert!(matches!(find(name, &names, lang), Found::One(_)), "{name}");
+            }
+        }
+        assert_eq!(find("lamp in study", &names, Lang::En), Found::One(names[0].device.clone()));
+        assert_eq!(find("厨房的灯", &names, Lang::Zh), Found::One(names[1].device.clone()));
+    }
 }

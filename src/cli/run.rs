@@ -44,17 +44,25 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
     });
     let config = serve_config(&args.inside)?;
     if let Some(url) = &args.hub {
-        mcp::bridge(&mcp_url(url), config.language(), bridged(&config), stop).await?;
+        mcp::bridge(&mcp_url(url), config.language(), bridged(&config), stop).await.map_err(no_bridge)?;
         return Ok(Exit::Success);
     }
     match DataFolder::open(&folder) {
         Ok(data) => inside(config, data, stop).await,
         Err(data::Error::Taken { .. }) => {
             let url = mcp_url(&running(&folder).await?.http);
-            mcp::bridge(&url, config.language(), bridged(&config), stop).await?;
+            mcp::bridge(&url, config.language(), bridged(&config), stop).await.map_err(no_bridge)?;
             Ok(Exit::Success)
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A hub that cannot be reached is no hub, for whoever reads the exit code.
+fn no_bridge(error: mcp::BridgeError) -> anyhow::Error {
+    match error {
+        mcp::BridgeError::Hub(error) => Failure { exit: Exit::NoHub, message: error.to_string() }.into(),
+        mcp::BridgeError::Handshake(_) => error.into(),
     }
 }
 
