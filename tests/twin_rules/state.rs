@@ -157,6 +157,18 @@ fn s2_7_a_property_that_vanished_in_a_new_session_ends_what_was_in_flight_as_unk
 }
 
 #[test]
+fn s2_7_a_tolerance_widened_in_the_middle_makes_nothing_count_as_equal_that_was_not() {
+    let mut bench = Bench::online(level(), Value::Number(0.0));
+    bench.set(100, "a", Value::Number(80.0), 8000);
+    bench.begin(110, "a");
+    bench.properties = vec![Property { tolerance: Some(1000.0), ..level() }];
+    bench.connect(200);
+    bench.hello(210, Value::Number(5.0), Some("a"));
+    bench.until(20_000);
+    assert_ne!(bench.outcome("a").0, Outcome::Converged, "5 is no 80, whatever the board says of itself now");
+}
+
+#[test]
 fn s2_8_a_device_that_is_removed_answers_everything_that_waits() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8000);
