@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, PropertyName},
+    property::{Evidence, Property, PropertyName},
     twin::{
         Twin,
         admission::required,
@@ -22,6 +22,8 @@ pub(super) struct Record {
     ended_at: Instant,
     /// The evidence that a success would have needed.
     required: Evidence,
+    /// The property as it was described then: a late success is judged by that, too.
+    spec: Option<Property>,
     /// What it brought about was changed again, by the device or by a person.
     undone: bool,
 }
@@ -58,8 +60,8 @@ impl Twin {
             let reply = Reply::Settled(Box::new(settled.clone()));
             self.effects.push_back(Effect::Reply { op: op.clone(), reply });
         }
-        let (admitted_at, required) = (operation.admitted_at, operation.required);
-        self.remember(Record { settled, admitted_at, ended_at: now, required, undone: false });
+        let (admitted_at, required, spec) = (operation.admitted_at, operation.required, operation.spec.clone());
+        self.remember(Record { settled, admitted_at, ended_at: now, required, spec, undone: false });
         if !self.stopping {
             self.begin_next(now, &operation.property);
         }
@@ -137,12 +139,13 @@ impl Twin {
             reason: settled.reason,
             elapsed: settled.elapsed,
         });
-        let property = self.description.as_ref().and_then(|d| d.property(&settled.property));
-        let required = property.map_or(Evidence::Firmware, required);
+        let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned();
+        let required = property.as_ref().map_or(Evidence::Firmware, required);
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             ended_at: now,
             required,
+            spec: property,
             undone: false,
             settled,
         });
@@ -178,7 +181,6 @@ impl Twin {
     /// Finds operations that ended unconfirmed and are done after all: one and the same report says that they are the last
     /// that the device has finished, and, with at least this evidence, that it is so.
     pub(super) fn note_late(&mut self, now: Instant, seq: u32, finished: &[&OpId], least: Evidence) {
-        let Some(description) = self.description.clone() else { return };
         let mut late = Vec::new();
         for record in &mut self.records {
             let settled = &mut record.settled;
@@ -190,9 +192,7 @@ impl Twin {
             {
                 continue;
             }
-            let (Some(known), Some(property)) =
-                (self.reported.get(&settled.property), description.property(&settled.property))
-            else {
+            let (Some(known), Some(property)) = (self.reported.get(&settled.property), &record.spec) else {
                 continue;
             };
             let met = known.seq == seq

@@ -166,6 +166,20 @@ fn s2_7_a_tolerance_widened_in_the_middle_makes_nothing_count_as_equal_that_was_
     bench.hello(210, Value::Number(5.0), Some("a"));
     bench.until(20_000);
     assert_ne!(bench.outcome("a").0, Outcome::Converged, "5 is no 80, whatever the board says of itself now");
+    assert!(!bench.check(20_000, "a").late_success);
+}
+
+#[test]
+fn s2_7_a_tolerance_widened_afterwards_makes_no_late_success() {
+    let mut bench = Bench::online(level(), Value::Number(0.0));
+    bench.set(100, "a", Value::Number(80.0), 8000);
+    bench.begin(110, "a");
+    bench.until(7_000);
+    assert_eq!(bench.outcome("a").0, Outcome::TimedOut);
+    bench.properties = vec![Property { tolerance: Some(1000.0), ..level() }];
+    bench.connect(7_100);
+    bench.hello(7_110, Value::Number(5.0), Some("a"));
+    assert!(!bench.check(7_200, "a").late_success);
 }
 
 #[test]
