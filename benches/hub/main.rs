@@ -3,7 +3,7 @@
 //! The hub is the program itself, a process of its own. The load is this process: instant devices on hand-written MQTT,
 //! callers on hand-written HTTP, one thread. Floor and calls take turns in short rounds, so that their ratios hold on a
 //! machine that does other things as well. `ROUNDS` sets how many (default 11); with `STRICT=1` a missed target is exit
-//! code 1. For a profiler, `ONLY` is one kind and one number of callers, say `ONLY=k=1,100`: no targets then.
+//! code 1. For a profiler, `ONLY` is one kind and one number of callers, say `ONLY="k = 1,100"`: no targets then.
 #![expect(clippy::print_stdout, reason = "what a benchmark is for")]
 
 mod books;
