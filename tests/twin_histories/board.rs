@@ -88,6 +88,8 @@ pub(crate) struct Truth {
 pub(crate) struct Drive {
     pub(crate) op: OpId,
     pub(crate) at: u64,
+    /// The run in which it was.
+    pub(crate) boot: u32,
     /// The least transit of a command in this session: what a board cannot tell from its clock's offset.
     pub(crate) skew: u64,
 }
@@ -207,10 +209,9 @@ impl Board {
         self.session = None;
         self.skew = None;
         self.buffer.clear();
-        self.next = None;
-        if !self.driving {
-            self.job = None;
-        }
+        // Forgotten as well: should it come again, it is begun (wire protocol, level 3).
+        let waited = [self.next.take(), self.job.take_if(|_| !self.driving)];
+        self.ring.retain(|(op, _)| waited.iter().flatten().all(|job| job.op != *op));
         self.seq += 1;
         let seq = self.note(!self.has(Fault::WrongType));
         let (boot, status, seen) = (boot_token(self.boot), vec![self.status(self.relay)], self.seen_now());
@@ -339,7 +340,7 @@ impl Board {
             return self.end(op, ActionResult::Rejected, Some(Reason::Expired));
         }
         self.driving = true;
-        self.drives.push(Drive { op: op.clone(), at: now, skew: self.skew.unwrap_or_default() });
+        self.drives.push(Drive { op: op.clone(), at: now, boot: self.boot, skew: self.skew.unwrap_or_default() });
         if !self.has(Fault::NoExecuting) {
             self.report(op, ActionResult::Executing, None);
         }

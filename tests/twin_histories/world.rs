@@ -125,8 +125,8 @@ pub(crate) struct Caller {
     pub(crate) told_by_fleet: bool,
     pub(crate) replies: Vec<(Instant, Reply)>,
     pub(crate) states: usize,
-    /// When its command was given to the bus, and how late it may begin.
-    pub(crate) sent: Vec<(u64, Duration)>,
+    /// When its command was given to the bus, how late it may begin, and in which session.
+    pub(crate) sent: Vec<(u64, Duration, Arc<str>)>,
     pub(crate) ended: bool,
     /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
     pub(crate) stage: Stage,
@@ -601,7 +601,13 @@ impl World {
             self.session = Some(session.clone());
         }
         let op = if let Command::Set { op, ttl, .. } = &command {
-            self.callers.get_mut(op).expect("a caller").sent.push((self.now, *ttl));
+            let session = self.session.clone().expect("no command goes out before a welcome");
+            let caller = self.callers.get_mut(op).expect("a caller");
+            caller.sent.push((self.now, *ttl, session));
+            // It begins anew, and what becomes of an earlier sending is no news any more.
+            caller.stage = Stage::WaitingBroker;
+            let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
+            self.parcels.retain(|_, parcel| !stale(parcel));
             Some(op.clone())
         } else {
             None
