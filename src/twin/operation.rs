@@ -6,6 +6,7 @@ use crate::{
     property::{Evidence, Property, PropertyName, Value},
     twin::{
         settings::Settings,
+        wish::Target,
         words::{OpId, Stage},
     },
 };
@@ -15,7 +16,10 @@ use crate::{
 pub(super) struct Operation {
     pub(super) op: OpId,
     pub(super) property: PropertyName,
-    pub(super) wish: Value,
+    /// The normalised wish; `None` while a relative one is not absolute yet (semantics 4.6).
+    pub(super) wish: Option<Value>,
+    /// What the caller said.
+    pub(super) target: Target,
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
     pub(super) spec: Option<Property>,
@@ -34,6 +38,9 @@ pub(super) struct Operation {
     pub(super) act_by: Option<Instant>,
     /// When its command was given to the bus for the first time.
     pub(super) sent_at: Option<Instant>,
+    /// Whether its command was ever written to the device's socket, in this session or an earlier one: from then on it is
+    /// no refusal any more that ends it.
+    pub(super) reached: bool,
     /// How often the device began a new run while it was in flight (semantics 5.4).
     pub(super) reboots: u8,
     /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
@@ -60,11 +67,12 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, wish: Value, expires_at: Instant) -> Self {
+    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, target: Target, expires_at: Instant) -> Self {
         Self {
             op,
             property,
-            wish,
+            wish: target.value().cloned(),
+            target,
             spec: None,
             required: Evidence::Firmware,
             allowance: Duration::ZERO,
@@ -74,6 +82,7 @@ impl Operation {
             online_by: None,
             act_by: None,
             sent_at: None,
+            reached: false,
             reboots: 0,
             written_at: None,
             answered: false,

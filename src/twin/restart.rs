@@ -19,7 +19,11 @@ impl Twin {
     pub(super) fn after_hello(&mut self, now: Instant, rebooted: bool) {
         let sent: Vec<OpId> = self.operations.values().filter(|o| o.sent()).map(|o| o.op.clone()).collect();
         for op in sent {
-            self.judge(now, &op);
+            if self.operations.get(&op).is_some_and(|o| self.attributed(o)) {
+                // Who has finished it has its command, should the notice of its writing be late.
+                self.written(now, &op);
+                self.judge(now, &op);
+            }
             let Some(operation) = self.operations.get_mut(&op) else { continue };
             if rebooted {
                 operation.reboots += 1;
@@ -80,7 +84,7 @@ impl Twin {
     /// The device has gone: what was sent waits for it for a moment, as what was not does (semantics 5.3, 5.5).
     pub(super) fn wait_in_flight(&mut self, now: Instant) {
         let settings = &self.settings;
-        for operation in self.operations.values_mut().filter(|o| o.written_at.is_some()) {
+        for operation in self.operations.values_mut().filter(|o| o.reached) {
             operation.outlast(now, settings);
         }
     }
@@ -107,6 +111,10 @@ impl Twin {
         }
         let wait = self.settings.wait_online;
         let Some(operation) = self.operations.get_mut(op).filter(|o| !o.cancelled) else { return false };
+        if operation.reached {
+            // An earlier sending may have: it is not as if nothing had been sent, so it waits where it is.
+            return true;
+        }
         operation.act_by = None;
         operation.online_by = Some((now + wait).min(operation.expires_at));
         self.enter(now, op, Stage::Queued);
@@ -136,20 +144,21 @@ impl Operation {
         self.wait_until(at + settings.read_back, settings);
     }
 
-    /// Its stage ends no earlier than a device that was there a moment ago may be back; it is not asked meanwhile.
+    /// Its stage ends no earlier than a device that was there a moment ago may be back; it is not asked meanwhile. A value
+    /// that must hold must still do so then.
     fn outlast(&mut self, now: Instant, settings: &Settings) {
+        let back_by = now + settings.wait_online;
+        self.ask_at = if self.must_hold() { Some(back_by) } else { None };
         self.question = None;
-        self.ask_at = None;
-        self.wait_until(now + settings.wait_online, settings);
+        self.wait_until(back_by + settings.read_back, settings);
     }
 
     /// Grows the stage's allowance, up to the longest driving allowed: a connection that flaps for ever keeps nothing alive.
     fn wait_until(&mut self, at: Instant, settings: &Settings) {
         let longest = match self.stage {
-            Stage::WaitingDeviceAck => self.expires_at,
+            Stage::WaitingBroker | Stage::WaitingDeviceAck => self.expires_at,
             Stage::Admission
             | Stage::Queued
-            | Stage::WaitingBroker
             | Stage::WaitingDeviceStart
             | Stage::WaitingDeviceReport
             | Stage::WaitingReadBack

@@ -49,10 +49,12 @@ pub(crate) enum Fault {
     Mute,
     /// Leaves the value out of what it says of an operation.
     NoStatus,
+    /// Its supply breaks down whenever it drives.
+    BrownOut,
 }
 
 /// Every fault there is.
-pub(crate) const FAULTS: [Fault; 16] = [
+pub(crate) const FAULTS: [Fault; 17] = [
     Fault::Frozen,
     Fault::NoAck,
     Fault::NoExecuting,
@@ -69,6 +71,7 @@ pub(crate) const FAULTS: [Fault; 16] = [
     Fault::NoReadBack,
     Fault::Mute,
     Fault::NoStatus,
+    Fault::BrownOut,
 ];
 
 /// What was true when a report was made.
@@ -141,6 +144,8 @@ pub(crate) struct Board {
     seen: Option<OpId>,
     /// Commands that a frozen board has not read.
     buffer: VecDeque<(u64, Arc<str>, Command)>,
+    /// Its supply has broken down.
+    pub(crate) fell: bool,
     pub(crate) out: Vec<Event>,
     pub(crate) timers: Vec<(u64, Timer)>,
     // The truth, for the invariants.
@@ -168,6 +173,7 @@ impl Board {
             next: None,
             seen: None,
             buffer: VecDeque::new(),
+            fell: false,
             out: Vec::new(),
             timers: Vec::new(),
             reports: BTreeMap::new(),
@@ -344,6 +350,7 @@ impl Board {
         if !self.has(Fault::NoExecuting) {
             self.report(op, ActionResult::Executing, None);
         }
+        self.fell = self.has(Fault::BrownOut);
         let slow = if self.has(Fault::Slow) { 4_000 } else { 0 };
         self.timers.push((now + self.drive_ms + slow, Timer::Finish(op.clone())));
     }

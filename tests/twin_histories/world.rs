@@ -13,6 +13,7 @@ use truetwin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
         settings::Settings,
+        wish::{CallerId, Wish},
         words::{OpId, Outcome, Reason, Reply, Settled, Stage, StateReport},
     },
 };
@@ -125,8 +126,9 @@ pub(crate) struct Caller {
     pub(crate) told_by_fleet: bool,
     pub(crate) replies: Vec<(Instant, Reply)>,
     pub(crate) states: usize,
-    /// When its command was given to the bus, how late it may begin, and in which session.
-    pub(crate) sent: Vec<(u64, Duration, Arc<str>)>,
+    /// When its command was given to the bus, how late it may begin, and in which session; in none, if the
+    /// connection ended in the same moment.
+    pub(crate) sent: Vec<(u64, Duration, Option<Arc<str>>)>,
     pub(crate) ended: bool,
     /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
     pub(crate) stage: Stage,
@@ -288,7 +290,12 @@ impl World {
         match step {
             Step::Set { on, limit_ms } => {
                 let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
-                self.apply(Input::Set { op, property: "relay".into(), value: Value::Bool(*on), answer_by });
+                self.apply(Input::Set {
+                    op,
+                    caller: CallerId::new("me"),
+                    wish: Wish::to("relay", Value::Bool(*on)),
+                    answer_by,
+                });
             }
             Step::Burst { sets } => {
                 for n in 0..*sets {
@@ -438,6 +445,15 @@ impl World {
 
     /// Takes what the board has said and set up.
     fn carry(&mut self) {
+        let fell = std::mem::take(&mut self.board.fell);
+        self.carry_out_of_board();
+        if fell {
+            self.board.reboot();
+            self.break_connection(800, true);
+        }
+    }
+
+    fn carry_out_of_board(&mut self) {
         for (at, timer) in std::mem::take(&mut self.board.timers) {
             self.put(at, Parcel::Board { boot: self.board.boot, timer });
         }
@@ -497,6 +513,7 @@ impl World {
             }
             Input::Written { op } => self.reached(op, Stage::WaitingDeviceAck),
             Input::Set { .. }
+            | Input::Run { .. }
             | Input::Query { .. }
             | Input::Cancel { .. }
             | Input::Disconnected { .. }
@@ -530,6 +547,7 @@ impl World {
             self.hub_boot = Some(boot);
             if !ignored {
                 self.heard(boot, hello.seq);
+                hello.seen.iter().for_each(|(_, op)| self.reached(op, Stage::WaitingReadBack));
             }
         } else if let Input::Heard(report) = input
             && !ignored
@@ -601,7 +619,7 @@ impl World {
             self.session = Some(session.clone());
         }
         let op = if let Command::Set { op, ttl, .. } = &command {
-            let session = self.session.clone().expect("no command goes out before a welcome");
+            let session = self.session.clone();
             let caller = self.callers.get_mut(op).expect("a caller");
             caller.sent.push((self.now, *ttl, session));
             // It begins anew, and what becomes of an earlier sending is no news any more.

@@ -266,6 +266,7 @@ fn fault_reboot_before_driving_repeatable() {
     bench.written(110, "a");
     bench.says(120, "a", ActionResult::Received);
     bench.reboot("boot2");
+    bench.disconnect(300);
     bench.connect(2_000);
     bench.hello(2_010, OFF, None);
     bench.begin(2_020, "a");
@@ -281,6 +282,7 @@ fn fault_reboot_after_driving_before_the_report() {
     bench.set(100, "a", ON, 8_000);
     bench.begin(110, "a");
     bench.reboot("boot2");
+    bench.disconnect(300);
     bench.connect(2_000);
     bench.hello(2_010, ON, Some("a"));
     assert_eq!(bench.outcome("a"), (Outcome::Converged, Stage::Settled, None));
@@ -290,6 +292,7 @@ fn fault_reboot_after_driving_before_the_report() {
     bench.set(100, "a", ON, 8_000);
     bench.begin(110, "a");
     bench.reboot("boot2");
+    bench.disconnect(300);
     bench.connect(2_000);
     bench.hello(2_010, ON, None);
     bench.begin(2_020, "a");
@@ -305,10 +308,12 @@ fn fault_brown_out_on_each_driving() {
     bench.set(100, "a", ON, 30_000);
     bench.begin(110, "a");
     bench.reboot("boot2");
+    bench.disconnect(300);
     bench.connect(2_000);
     bench.hello(2_010, OFF, None);
     bench.begin(2_020, "a");
     bench.reboot("boot3");
+    bench.disconnect(2_300);
     bench.connect(4_000);
     bench.hello(4_010, OFF, None);
     let ended = (Outcome::DeviceCrashed, Stage::WaitingDeviceReport, Some(Reason::DeviceRestarted));

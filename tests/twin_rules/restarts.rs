@@ -105,7 +105,7 @@ fn s5_3_a_device_that_stays_away_is_waited_for_no_longer_than_a_moment() {
     bench.disconnect(200);
     bench.until(30_000);
     assert_eq!(bench.outcome("a"), (Outcome::TimedOut, Stage::WaitingDeviceReport, Some(Reason::Timeout)));
-    assert_eq!(bench.settled("a").0, 2_700);
+    assert_eq!(bench.settled("a").0, 3_700);
     assert_eq!(bench.questions(), 0, "nobody is there to be asked");
 }
 
