@@ -59,7 +59,7 @@ impl Machine<'_> {
         let readings = self.readings(board);
         let (identity, desc) = (self.identity, self.desc.clone());
         self.with_readings(&readings, board, |machine, readings| {
-            let description = Description { properties: board.properties(), actions: &[] };
+            let description = Description { properties: board.properties(), actions: &[], exclusive: &[] };
             let (fw, model) = (identity.fw, identity.model);
             let hello = Hello { level: 2, fw, model, desc: &desc, description, readings, cause };
             machine.emit(&Event::Hello(hello), now_ms);
