@@ -94,7 +94,9 @@ async fn a_set_is_received_executed_and_completed_and_the_relay_really_moves() {
     assert_eq!((&reports[2].status, rig.sim.relay(), rig.sim.moves()), (&relay(true), true, 1));
     let state = peer.query("q1").await;
     assert_eq!((state.status, state.seen), (relay(true), vec![("relay".to_owned(), "op1".to_owned())]));
-    assert_eq!(rig.until(|h| matches!(h, Happened::Moved { .. })).await, Happened::Moved { on: true, moves: 1 });
+    let moved = rig.until(|h| matches!(h, Happened::Moved { .. })).await;
+    let Happened::Moved { part, to, moves, .. } = moved else { panic!("{moved:?}") };
+    assert_eq!((part.as_str(), to, moves), ("relay", 1.0, 1));
 }
 
 #[tokio::test]
