@@ -40,6 +40,7 @@ fn switch(name: &str, role: Role) -> Property {
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable: true,
         repeatable: true,
     }
@@ -53,7 +54,7 @@ fn card(id: &str, name: Label, room: Option<Label>, properties: Vec<Property>) -
     Card {
         name: Name { device: DeviceId::new(id).expect("an id"), label: name, room },
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties })),
+        description: Some(Arc::new(Description { properties, ..Description::default() })),
         last_heard: None,
     }
 }
@@ -480,8 +481,9 @@ fn reads(table: &mut String) {
             settable: false,
             ..switch("temperature", Role::Sensor)
         }],
+        ..Description::default()
     };
-    let lamp = Description { properties: vec![switch("power", Role::Light)] };
+    let lamp = Description { properties: vec![switch("power", Role::Light)], ..Description::default() };
     let report = |property: &str, value: Option<Value>, age: u64, trust: Trust, presence: Presence, asked_now: bool| {
         StateReport {
             device: DeviceId::new("lamp-1").expect("an id"),

@@ -11,7 +11,15 @@ mod callers;
 mod convergence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
+#[path = "twin_rules/owed.rs"]
+mod owed;
+#[path = "twin_rules/relative.rs"]
+mod relative;
 #[path = "twin_rules/sessions.rs"]
 mod sessions;
 #[path = "twin_rules/state.rs"]
 mod state;
+#[path = "twin_rules/together.rs"]
+mod together;
+#[path = "twin_rules/turns.rs"]
+mod turns;

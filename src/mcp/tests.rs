@@ -26,6 +26,7 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable,
         repeatable: true,
     };
@@ -33,7 +34,7 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
     Card {
         name: Name { device: DeviceId::new(id).unwrap(), label: label(en, zh), room: room.map(|(e, z)| label(e, z)) },
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties: vec![property] })),
+        description: Some(Arc::new(Description { properties: vec![property], ..Description::default() })),
         last_heard: None,
     }
 }

@@ -202,6 +202,7 @@ impl World {
             feedback,
             expected_ms: setting.expected_ms,
             stable_ms: setting.stable_ms,
+            min_interval_ms: 0,
             settable: true,
             repeatable: true,
         };
@@ -211,7 +212,7 @@ impl World {
             now: 0,
             start,
             settings,
-            description: Arc::new(Description { properties: vec![property] }),
+            description: Arc::new(Description { properties: vec![property], ..Description::default() }),
             random: setting.seed | 1,
             parcels: BTreeMap::new(),
             parcels_ever: 0,
@@ -599,7 +600,7 @@ impl World {
             Effect::Ignored(why) => {
                 self.outcomes.insert(why.as_str());
             }
-            Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
+            Effect::Owed { .. } | Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
         }
     }
 

@@ -160,8 +160,9 @@ impl<'d> Machine<'d> {
             board.make_safe();
         }
         let mut scratch = [0; EVENT_BYTES_MAX];
-        let desc = desc_hash(&Description { properties: board.properties(), actions: &[], exclusive: &[] }, &mut scratch)
-            .map_err(|_| Unusable::HelloTooLong)?;
+        let desc =
+            desc_hash(&Description { properties: board.properties(), actions: &[], exclusive: &[] }, &mut scratch)
+                .map_err(|_| Unusable::HelloTooLong)?;
         let mut machine = Self {
             identity,
             boot,
