@@ -15,6 +15,8 @@ mod faults;
 mod owed;
 #[path = "twin_rules/relative.rs"]
 mod relative;
+#[path = "twin_rules/restarts.rs"]
+mod restarts;
 #[path = "twin_rules/sessions.rs"]
 mod sessions;
 #[path = "twin_rules/state.rs"]

@@ -11,7 +11,7 @@ use crate::{
         relative,
         waiter::Waiter,
         wish::{ActionName, CallerId, Wish},
-        words::{OpId, Outcome, Presence, Refusal, Reply, Stage},
+        words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Stage},
     },
 };
 
@@ -21,13 +21,11 @@ impl Twin {
         match self.admit(now, waiter, &wish) {
             Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
             Ok(operation) if self.is_already(now, &operation, wish.if_needed) => self.already(now, operation),
-            Ok(operation) => match self.place(now, operation) {
-                Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
-                Ok(()) => {
-                    self.begin_due(now);
-                    self.name_queued(now, &op);
+            Ok(operation) => {
+                if let Err(refusal) = self.place(now, operation) {
+                    self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
                 }
-            },
+            }
         }
     }
 
@@ -51,9 +49,8 @@ impl Twin {
         operation.online_by = online_by.map(|by| by.min(expires_at));
         operation.needed = self.settings.begin_min;
         // Until the device has described itself any name may be asked for.
-        match self.description.clone() {
-            Some(description) => self.fit(&mut operation, find(&description.properties, &wish.property)?)?,
-            None => {}
+        if let Some(description) = self.description.clone() {
+            self.fit(&mut operation, find(&description.properties, &wish.property)?)?;
         }
         // Nothing is begun that cannot begin before its caller's limit (semantics 4.9).
         if expires_at.saturating_duration_since(now) < operation.needed {
@@ -147,14 +144,20 @@ impl Twin {
 
     pub(super) fn dispatch(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get_mut(op) else { return };
-        // Nothing begins to drive after its caller was told that it did not (semantics 4.1, 6.1).
-        let longest = (self.settings.ack + self.settings.start).min(self.settings.act_by_max);
-        let act_by = operation.soonest().map_or(now + longest, |soonest| soonest.min(now + longest));
-        operation.act_by = Some(act_by);
+        operation.act_by = Some(operation.begins_by(now, &self.settings));
         operation.online_by = None;
-        let Some(value) = operation.wish.clone() else { return };
+        if let Some(value) = operation.wish.clone() {
+            let property = operation.property.clone();
+            self.desired.insert(property, Desired { value, op: op.clone(), since: now });
+        }
+        self.send_command(now, op);
+    }
+
+    /// Sends an operation's command, for the first time or again, with the time that is left to begin.
+    pub(super) fn send_command(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get(op) else { return };
+        let (Some(act_by), Some(value)) = (operation.act_by, operation.wish.clone()) else { return };
         let property = operation.property.clone();
-        self.desired.insert(property.clone(), Desired { value: value.clone(), op: op.clone(), since: now });
         let ttl = act_by.saturating_duration_since(now);
         // A device measures lateness from the least transit of its session, so it cannot see that transit itself: it is
         // told so much less, and the withdrawal that follows at `act_by` has the time to arrive.
@@ -230,12 +233,19 @@ impl Twin {
     /// The command never reached the device's socket: nothing was sent.
     pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op).filter(|o| o.stage == Stage::WaitingBroker) else { return };
+        let reached = operation.reached;
         if operation.superseded_by.is_some() {
             return self.end(now, op, Outcome::Superseded, None);
         }
+        if self.take_back(now, op) {
+            return;
+        }
+        if reached {
+            let reason = if self.line.bus_down { Reason::BrokerDown } else { Reason::ConnectionLost };
+            return self.give_up(now, op, Outcome::Interrupted, reason);
+        }
         let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
         self.refuse_waiting(op, &refusal);
-        self.begin_due(now);
     }
 
     /// Ends an operation of which nothing reached the device, and tells those who still wait.

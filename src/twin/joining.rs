@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use crate::{
-    property::Value,
+    property::{PropertyName, Value},
     twin::{
         Twin,
         admission::find,
@@ -31,6 +31,7 @@ impl Twin {
     /// # Errors
     /// [`Refusal::QueueFull`] if there is no room for it.
     pub(super) fn place(&mut self, now: Instant, operation: Operation) -> Result<(), Refusal> {
+        self.supersede_relative(now, &operation);
         match self.relation(&operation) {
             Relation::Joins(op) => return self.join(&op, operation),
             Relation::Supersedes(value) => self.supersede(now, &operation, &value),
@@ -44,11 +45,34 @@ impl Twin {
         Ok(())
     }
 
+    /// Relative wishes that wait behind the last one for a value are no more when another value is named; what was before
+    /// them may be equal to it.
+    fn supersede_relative(&mut self, now: Instant, new: &Operation) {
+        let Some(value) = new.wish.clone().filter(|_| new.absolute() && new.spec.is_some()) else { return };
+        while let Some(last) = self.last_on(&new.property).filter(|last| !last.absolute() && !last.sent()) {
+            let op = last.op.clone();
+            self.end_superseded(now, &op, &value);
+        }
+    }
+
+    fn last_on(&self, property: &PropertyName) -> Option<&Operation> {
+        self.slots.get(property).and_then(|slot| slot.back()).and_then(|op| self.operations.get(op))
+    }
+
+    /// Ends an operation of which nothing was sent: another value has taken its place.
+    fn end_superseded(&mut self, now: Instant, op: &OpId, value: &Value) {
+        if let Some(operation) = self.operations.get_mut(op) {
+            operation.superseded_by = Some(value.clone());
+        }
+        self.end(now, op, Outcome::Superseded, None);
+    }
+
     /// What an operation is to the last that was admitted on its property. Until the device has described itself nobody
     /// knows what is equal.
     fn relation(&self, new: &Operation) -> Relation {
-        let last = self.slots.get(&new.property).and_then(|slot| slot.back()).and_then(|op| self.operations.get(op));
-        let (Some(last), Some(value), Some(spec)) = (last, &new.wish, &new.spec) else { return Relation::Queues };
+        let (Some(last), Some(value), Some(spec)) = (self.last_on(&new.property), &new.wish, &new.spec) else {
+            return Relation::Queues;
+        };
         if !new.absolute() {
             return Relation::Queues;
         }
@@ -88,21 +112,36 @@ impl Twin {
     fn supersede(&mut self, now: Instant, new: &Operation, value: &Value) {
         let older: Vec<OpId> = self.slots.get(&new.property).into_iter().flatten().cloned().collect();
         for op in older {
-            let Some(operation) = self.operations.get_mut(&op) else { continue };
+            let Some(operation) = self.operations.get(&op) else { continue };
             if operation.stage >= Stage::WaitingReadBack || operation.superseded_by.is_some() {
                 continue;
             }
-            operation.superseded_by = Some(value.clone());
             if !operation.sent() {
-                self.end(now, &op, Outcome::Superseded, None);
+                self.end_superseded(now, &op, value);
                 continue;
             }
             let withdraw = !operation.begun() && !operation.cancelled;
-            self.answer_all(now, &op, Outcome::Superseded);
+            self.take_place(now, &op, value);
             if withdraw {
                 self.send(Command::Withdraw { op });
             }
         }
+    }
+
+    /// The value of a wish that waits behind an operation and is another.
+    pub(super) fn newer_than(&self, op: &OpId) -> Option<Value> {
+        let operation = self.operations.get(op)?;
+        let last = self.last_on(&operation.property).filter(|last| last.absolute() && !last.sent())?;
+        let same = operation.spec.as_ref().zip(operation.wish.as_ref()).zip(last.wish.as_ref());
+        last.wish.clone().filter(|_| !same.is_some_and(|((spec, old), new)| spec.same(old, new)))
+    }
+
+    /// Another value takes the place of an operation that was sent: its callers hear so, it lives on to its end.
+    pub(super) fn take_place(&mut self, now: Instant, op: &OpId, value: &Value) {
+        if let Some(operation) = self.operations.get_mut(op) {
+            operation.superseded_by = Some(value.clone());
+        }
+        self.answer_all(now, op, Outcome::Superseded);
     }
 
     /// Tells all who wait for an operation the same, while it lives on.
@@ -125,14 +164,12 @@ impl Twin {
         waiting.sort_by_key(|operation| operation.number);
         let description = self.description.clone().unwrap_or_default();
         for mut operation in waiting {
-            let op = operation.op.clone();
             operation.base_by = None;
             let waiters = operation.waiters.clone();
             let fits = find(&description.properties, &operation.property).and_then(|p| self.fit(&mut operation, p));
             if let Err(refusal) = fits.and_then(|()| self.place(now, operation)) {
                 self.refuse_all(&waiters, &refusal);
             }
-            self.name_queued(now, &op);
         }
     }
 

@@ -19,6 +19,7 @@
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
+//! | `restart.rs` | what a new session or a new run means for what is in flight |
 //! | `operation.rs` | one operation's stages and allowances |
 //! | `record.rs` | how operations end, and what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
@@ -36,6 +37,7 @@ mod progress;
 mod record;
 mod relative;
 mod reported;
+mod restart;
 pub mod settings;
 mod turns;
 mod waiter;
@@ -129,7 +131,8 @@ impl Twin {
         }
     }
 
-    /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8).
+    /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8); what may begin does
+    /// so last, when all that the input changes is known.
     pub fn apply(&mut self, now: Instant, input: Input) {
         self.expire(now);
         match input {
@@ -151,6 +154,7 @@ impl Twin {
             Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
         }
+        self.begin_due(now);
     }
 
     /// The next thing to do, until there is none.
@@ -288,7 +292,6 @@ impl Twin {
     fn expire(&mut self, now: Instant) {
         self.expire_presence(now);
         self.expire_operations(now);
-        self.begin_due(now);
         let late: Vec<OpId> =
             self.questions.iter().filter(|(_, q)| q.expires_at <= now).map(|(op, _)| op.clone()).collect();
         for op in late {

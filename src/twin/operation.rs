@@ -47,6 +47,13 @@ pub(super) struct Operation {
     pub(super) online_by: Option<Instant>,
     /// Until when it may begin to drive; known once it was sent (semantics 4.1).
     pub(super) act_by: Option<Instant>,
+    /// When its command was given to the bus for the first time.
+    pub(super) sent_at: Option<Instant>,
+    /// Whether its command was ever written to the device's socket, in this session or an earlier one: from then on it is
+    /// no refusal any more that ends it.
+    pub(super) reached: bool,
+    /// How often the device began a new run while it was in flight (semantics 5.4).
+    pub(super) reboots: u8,
     /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
     pub(super) written_at: Option<Instant>,
     /// All its callers have gone before it began, and the device was told to withdraw it (semantics 4.7).
@@ -62,7 +69,7 @@ pub(super) struct Operation {
     /// How many questions have gone out: part of their ids.
     questions: u32,
     pub(super) stage: Stage,
-    stage_since: Instant,
+    pub(super) stage_since: Instant,
     left: Vec<(Stage, Duration)>,
     /// When the present stage's allowance is over.
     pub(super) stage_ends_at: Instant,
@@ -89,6 +96,9 @@ impl Operation {
             admitted_at: now,
             online_by: None,
             act_by: None,
+            sent_at: None,
+            reached: false,
+            reboots: 0,
             written_at: None,
             cancelled: false,
             unreadable: false,
@@ -132,6 +142,14 @@ impl Operation {
     /// When the first of those who wait must be answered.
     pub(super) fn soonest(&self) -> Option<Instant> {
         self.waiting().map(|waiter| waiter.expires_at).min()
+    }
+
+    /// Until when it may begin at all: nothing does after one of its callers was told that it is not known to be done
+    /// (semantics 4.1). `None`: it has no caller with a limit.
+    pub(super) fn limit(&self) -> Option<Instant> {
+        let unknown = |w: &&Waiter| w.waits() || w.told().is_some_and(|(outcome, _)| outcome == Outcome::TimedOut);
+        let strict = self.waiters.iter().filter(unknown).map(|waiter| waiter.expires_at).min();
+        strict.or_else(|| self.waiters.iter().map(|waiter| waiter.expires_at).min())
     }
 
     /// Notes what a caller was told.

@@ -91,7 +91,6 @@ impl Twin {
             undone: false,
         };
         self.remember(record);
-        self.begin_due(now);
     }
 
     /// Tells one caller of an operation that lives on.

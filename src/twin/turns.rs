@@ -46,19 +46,11 @@ impl Twin {
                 Err(refusal) => self.refuse_waiting(&op, &refusal),
             }
         }
-    }
-
-    /// An operation that was not begun at once waits in the stage of that name.
-    pub(super) fn name_queued(&mut self, now: Instant, op: &OpId) {
-        if self.operations.get(op).is_some_and(|operation| operation.stage == Stage::Admission) {
-            self.enter(now, op, Stage::Queued);
+        let new = self.operations.values().filter(|operation| operation.stage == Stage::Admission);
+        let new: Vec<OpId> = new.map(|operation| operation.op.clone()).collect();
+        for op in new {
+            self.enter(now, &op, Stage::Queued);
         }
-    }
-
-    /// The device is there: nothing waits for it any more.
-    pub(super) fn start_waiting(&mut self, now: Instant) {
-        self.place_again(now);
-        self.begin_due(now);
     }
 
     /// Whether a caller may have one more waiting: bounded for each caller, so that one who asks again and again leaves

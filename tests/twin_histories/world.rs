@@ -26,9 +26,17 @@ use crate::{
 /// One thing that happens in a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
+    /// One of several callers wants a value, perhaps only if it is not so already.
     Set {
         on: bool,
         limit_ms: u64,
+        who: usize,
+        needed: bool,
+    },
+    /// One of several callers wants the other value.
+    Toggle {
+        limit_ms: u64,
+        who: usize,
     },
     /// Many wishes at once.
     Burst {
@@ -89,6 +97,7 @@ pub(crate) struct Setting {
     pub(crate) stable_ms: u32,
     pub(crate) expected_ms: u32,
     pub(crate) pin: bool,
+    pub(crate) min_interval_ms: u32,
     pub(crate) hub_age_s: u64,
     /// When the board comes for the first time.
     pub(crate) absent_ms: u64,
@@ -120,14 +129,17 @@ enum Parcel {
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) wish: Option<Value>,
+    /// What was sent under its id: for a toggle known only then, for one that joined never.
+    pub(crate) value: Option<Value>,
     pub(crate) answer_by: Instant,
     pub(crate) gone: bool,
     /// The fleet told it that the actor crashed.
     pub(crate) told_by_fleet: bool,
     pub(crate) replies: Vec<(Instant, Reply)>,
     pub(crate) states: usize,
-    /// When its command was given to the bus, and how late it may begin.
-    pub(crate) sent: Vec<(u64, Duration)>,
+    /// When its command was given to the bus, how late it may begin, and in which session; in none, if the
+    /// connection ended in the same moment.
+    pub(crate) sent: Vec<(u64, Duration, Option<Arc<str>>)>,
     pub(crate) ended: bool,
     /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
     pub(crate) stage: Stage,
@@ -202,7 +214,7 @@ impl World {
             feedback,
             expected_ms: setting.expected_ms,
             stable_ms: setting.stable_ms,
-            min_interval_ms: 0,
+            min_interval_ms: setting.min_interval_ms,
             settable: true,
             repeatable: true,
         };
@@ -288,18 +300,25 @@ impl World {
     pub(crate) fn step(&mut self, step: &Step) {
         let now = self.now;
         match step {
-            Step::Set { on, limit_ms } => {
+            Step::Set { on, limit_ms, who, needed } => {
                 let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
-                self.apply(Input::Set {
-                    op,
-                    caller: CallerId::new("me"),
-                    wish: Wish::to("relay", Value::Bool(*on)),
-                    answer_by,
-                });
+                let if_needed = needed.then_some(Duration::from_secs(2));
+                let wish = Wish { if_needed, ..Wish::to("relay", Value::Bool(*on)) };
+                self.apply(Input::Set { op, caller: who_is(*who), wish, answer_by });
+            }
+            Step::Toggle { limit_ms, who } => {
+                let (op, answer_by) = self.caller(None, *limit_ms);
+                let wish = Wish::toggle("relay");
+                self.apply(Input::Set { op, caller: who_is(*who), wish, answer_by });
             }
             Step::Burst { sets } => {
                 for n in 0..*sets {
-                    self.step(&Step::Set { on: n % 2 == 0, limit_ms: 8_000 });
+                    // Relative wishes queue where others supersede.
+                    let who = usize::from(n % 5 == 4);
+                    match n % 3 {
+                        0 => self.step(&Step::Set { on: n % 2 == 0, limit_ms: 8_000, who, needed: false }),
+                        _ => self.step(&Step::Toggle { limit_ms: 8_000, who }),
+                    }
                 }
             }
             Step::Query { limit_ms } => {
@@ -351,6 +370,7 @@ impl World {
         let answer_by = self.time(self.now + limit_ms);
         let caller = Caller {
             wish,
+            value: None,
             answer_by,
             gone: false,
             told_by_fleet: false,
@@ -445,6 +465,15 @@ impl World {
 
     /// Takes what the board has said and set up.
     fn carry(&mut self) {
+        let fell = std::mem::take(&mut self.board.fell);
+        self.carry_out_of_board();
+        if fell {
+            self.board.reboot();
+            self.break_connection(800, true);
+        }
+    }
+
+    fn carry_out_of_board(&mut self) {
         for (at, timer) in std::mem::take(&mut self.board.timers) {
             self.put(at, Parcel::Board { boot: self.board.boot, timer });
         }
@@ -538,6 +567,7 @@ impl World {
             self.hub_boot = Some(boot);
             if !ignored {
                 self.heard(boot, hello.seq);
+                hello.seen.iter().for_each(|(_, op)| self.reached(op, Stage::WaitingReadBack));
             }
         } else if let Input::Heard(report) = input
             && !ignored
@@ -600,7 +630,10 @@ impl World {
             Effect::Ignored(why) => {
                 self.outcomes.insert(why.as_str());
             }
-            Effect::Owed { .. } | Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
+            Effect::Owed { .. } => {
+                self.outcomes.insert("owed");
+            }
+            Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
         }
     }
 
@@ -608,8 +641,15 @@ impl World {
         if let Command::Welcome { session } = &command {
             self.session = Some(session.clone());
         }
-        let op = if let Command::Set { op, ttl, .. } = &command {
-            self.callers.get_mut(op).expect("a caller").sent.push((self.now, *ttl));
+        let op = if let Command::Set { op, ttl, value, .. } = &command {
+            let session = self.session.clone();
+            let caller = self.callers.get_mut(op).expect("a caller");
+            caller.value = Some(value.clone());
+            caller.sent.push((self.now, *ttl, session));
+            // It begins anew, and what becomes of an earlier sending is no news any more.
+            caller.stage = Stage::WaitingBroker;
+            let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
+            self.parcels.retain(|_, parcel| !stale(parcel));
             Some(op.clone())
         } else {
             None
@@ -644,6 +684,11 @@ impl World {
         }
         self.put(self.last_down, parcel);
     }
+}
+
+/// The callers of a history: a few, so that they meet.
+pub(crate) fn who_is(number: usize) -> CallerId {
+    CallerId::new(["ann", "bob", "eve"][number % 3])
 }
 
 fn number(boot: &str) -> u32 {
