@@ -13,6 +13,7 @@ mod rules;
 mod schema;
 mod setting;
 mod show;
+mod terms;
 
 use std::{
     collections::BTreeMap,
@@ -25,6 +26,7 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, Timing, Top},
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
     names::{Label, Lang, Name},

@@ -7,8 +7,9 @@ use super::{
     read::PROPERTIES,
     schema::{DeviceText, PropertySettings},
     setting::{Key, Section},
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
-use crate::property::{DeviceId, Evidence};
+use crate::property::{Choice, Class, DeviceId, Evidence, Predicate, Value};
 
 /// What stands at the top of the example.
 const HEAD: &str = "\
@@ -111,5 +112,22 @@ fn sample_text() -> DeviceText {
 }
 
 fn sample_property() -> PropertySettings {
-    PropertySettings { stable_ms: Some(200), required_evidence: Some(Evidence::Firmware), expected_ms: Some(300) }
+    PropertySettings {
+        stable_ms: Some(200),
+        required_evidence: Some(Evidence::Firmware),
+        expected_ms: Some(300),
+        predicate: Some(Choice::Equals),
+        class: Some(Class::Momentary),
+        accepted: Some(Accepted),
+        by_action: Some(ByAction(vec![
+            (Value::Bool(true), "press".to_owned()),
+            (Value::Bool(false), "press".to_owned()),
+        ])),
+        verify_with: Some(Sensor { device: DeviceId::new("meter").expect("an id"), property: "watts".into() }),
+        verify_expect: Some(Expect(vec![
+            (Some(Value::Bool(true)), Predicate::AtLeast(5.0)),
+            (Some(Value::Bool(false)), Predicate::AtMost(1.0)),
+        ])),
+        verify_within_ms: Some(2_000),
+    }
 }
