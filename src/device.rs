@@ -24,6 +24,7 @@ use crate::{
         Twin,
         input::{Command, Effect, Input, Memory, Report},
         settings::Settings,
+        wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Refusal, Reply, Settled, StateReport},
     },
 };
@@ -62,7 +63,7 @@ struct Known {
     last_heard: Option<Instant>,
     memory: Memory,
     /// The wish that is being taken in: should the actor crash over it, its end is unknown all the same.
-    admitting: Option<(OpId, PropertyName, Value)>,
+    admitting: Option<(OpId, PropertyName, Option<Value>)>,
 }
 
 impl Shared {
@@ -101,10 +102,25 @@ pub enum DeviceMsg {
     Set {
         /// The new operation.
         op: OpId,
-        /// The property.
-        property: PropertyName,
-        /// The value.
-        value: Value,
+        /// Who asks.
+        caller: CallerId,
+        /// What it wants.
+        wish: Wish,
+        /// When the caller must have its answer.
+        answer_by: Instant,
+        /// Who waits.
+        port: RpcReplyPort<Reply>,
+    },
+    /// Do something that leaves no state.
+    Run {
+        /// The new operation.
+        op: OpId,
+        /// Who asks.
+        caller: CallerId,
+        /// The action.
+        action: ActionName,
+        /// What it is done with.
+        args: Arguments,
         /// When the caller must have its answer.
         answer_by: Instant,
         /// Who waits.
@@ -321,10 +337,16 @@ impl Actor for Device {
     ) -> Result<(), ActorProcessingErr> {
         let now = now();
         let (input, receipt, stopped) = match message {
-            DeviceMsg::Set { op, property, value, answer_by, port } => {
-                self.shared.lock().admitting = Some((op.clone(), property.clone(), value.clone()));
+            DeviceMsg::Set { op, caller, wish, answer_by, port } => {
+                let named = (op.clone(), wish.property.clone(), wish.target.value().cloned());
+                self.shared.lock().admitting = Some(named);
                 state.replies.insert(op.clone(), port);
-                (Input::Set { op, property, value, answer_by }, None, None)
+                (Input::Set { op, caller, wish, answer_by }, None, None)
+            }
+            DeviceMsg::Run { op, caller, action, args, answer_by, port } => {
+                self.shared.lock().admitting = Some((op.clone(), action.clone(), None));
+                state.replies.insert(op.clone(), port);
+                (Input::Run { op, caller, action, args, answer_by }, None, None)
             }
             DeviceMsg::Query { op, answer_by, port } => {
                 state.questions.insert(op.clone(), port);

@@ -181,7 +181,7 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         op: OpId::new("4f1c00aa11bb"),
         device: DeviceId::new("lamp-1").expect("an id"),
         property: "power".into(),
-        wish: Value::Bool(true),
+        wish: Some(Value::Bool(true)),
         outcome,
         stage,
         reason,
@@ -193,6 +193,9 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         stages: vec![(Stage::Admission, Duration::from_millis(1))],
         late_success: false,
         reverted: false,
+        joined: None,
+        superseded_by: None,
+        limited: false,
     }
 }
 
@@ -259,7 +262,7 @@ fn successes(table: &mut String) {
             for wish in [true, false] {
                 let facts = Settled {
                     confirmed_by: evidence,
-                    wish: Value::Bool(wish),
+                    wish: Some(Value::Bool(wish)),
                     ..settled(Outcome::Converged, Stage::Settled, None, Some(Value::Bool(wish)))
                 };
                 let what =
@@ -270,7 +273,7 @@ fn successes(table: &mut String) {
         let wish = Value::Number(21.5);
         let facts = Settled {
             confirmed_by: evidence,
-            wish: wish.clone(),
+            wish: Some(wish.clone()),
             ..settled(Outcome::Converged, Stage::Settled, None, Some(wish))
         };
         row(table, &format!("converged, {}, 21.5 °C", evidence.as_str()), |lang| {
@@ -290,7 +293,7 @@ fn successes(table: &mut String) {
     row(table, "already", |lang| answer::operation(&already, &named(Role::Light, lang), lang));
     let clamped = Settled {
         confirmed_by: Evidence::Firmware,
-        wish: Value::Number(10.0),
+        wish: Some(Value::Number(10.0)),
         ..settled(Outcome::Clamped, Stage::Settled, None, Some(Value::Number(16.0)))
     };
     row(table, "clamped", |lang| answer::operation(&clamped, &named(Role::Heater, lang), lang));

@@ -12,10 +12,10 @@ use crate::{
 
 impl Voice<'_> {
     /// What was confirmed, and not a word more: `的开关合上了`, `'s relay has closed`.
-    pub(super) fn converged(&self, evidence: Evidence, value: &Value) -> String {
+    pub(super) fn converged(&self, evidence: Evidence, value: Option<&Value>) -> String {
         let (n, the) = (self.name(), self.subject());
         let role = self.naming.role;
-        let Value::Bool(on) = *value else { return self.converged_amount(evidence, value) };
+        let Some(&Value::Bool(on)) = value else { return self.converged_amount(evidence, value) };
         let word = state_word(on, role);
         let (zh, en) = match (evidence, role) {
             (Evidence::Sensor, Role::Light) => (
@@ -64,10 +64,11 @@ impl Voice<'_> {
         self.both(zh, en)
     }
 
-    fn converged_amount(&self, evidence: Evidence, value: &Value) -> String {
+    fn converged_amount(&self, evidence: Evidence, value: Option<&Value>) -> String {
         let (n, the) = (self.name(), self.subject());
-        let zh = amount(value, self.unit(), Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
-        let en = amount(value, self.unit(), Lang::En).unwrap_or_else(|| "what was asked for".to_owned());
+        let zh = value.and_then(|v| amount(v, self.unit(), Lang::Zh)).unwrap_or_else(|| "要的那一种".to_owned());
+        let en =
+            value.and_then(|v| amount(v, self.unit(), Lang::En)).unwrap_or_else(|| "what was asked for".to_owned());
         match evidence {
             Evidence::Sensor => {
                 self.both(format!("{n}到了{zh}，传感器也看到了。"), format!("{the} is at {en}; a sensor sees it."))
@@ -81,12 +82,12 @@ impl Voice<'_> {
     }
 
     /// What the device reported: a number may lie within its tolerance of the wish, and it is the number that is said.
-    pub(super) fn reported(&self) -> &Value {
-        self.settled.found.as_ref().map_or(&self.settled.wish, |found| &found.value)
+    pub(super) fn reported(&self) -> Option<&Value> {
+        self.settled.found.as_ref().map(|found| &found.value).or(self.settled.wish.as_ref())
     }
 
     pub(super) fn already(&self) -> String {
-        let wish = |lang| is(&self.settled.wish, self.naming.role, self.unit(), lang);
+        let wish = |lang| self.settled.wish.as_ref().and_then(|wish| is(wish, self.naming.role, self.unit(), lang));
         let zh = wish(Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
         let en = wish(Lang::En).unwrap_or_else(|| "as was asked".to_owned());
         self.both(
@@ -102,7 +103,10 @@ impl Voice<'_> {
             Value::Number(v) => Some(*v),
             Value::Bool(_) | Value::Text(_) => None,
         };
-        let lower = found.and_then(number).zip(number(&self.settled.wish)).is_some_and(|(found, wish)| found > wish);
+        let lower = found
+            .and_then(number)
+            .zip(self.settled.wish.as_ref().and_then(number))
+            .is_some_and(|(found, wish)| found > wish);
         let value = |lang| found.and_then(|v| amount(v, self.unit(), lang));
         match (value(Lang::Zh), value(Lang::En)) {
             (Some(zh), Some(en)) => self.both(

@@ -205,7 +205,7 @@ impl Voice<'_> {
                     ("只说到这里；也可能是别人动的。", "Claim no more than this; it may have been somebody else.")
                 }
                 (Evidence::Pin, Attribution::Named)
-                    if self.naming.role == Role::Light && self.settled.wish == Value::Bool(true) =>
+                    if self.naming.role == Role::Light && self.settled.wish == Some(Value::Bool(true)) =>
                 {
                     (
                         "只能说开关合上，不要说灯亮了。",
@@ -288,18 +288,19 @@ impl Voice<'_> {
     /// What is not known, by role.
     fn either(&self) -> (&'static str, &'static str) {
         match (&self.settled.wish, self.naming.role) {
-            (Value::Bool(_), Role::Lock) => ("现在锁没锁", "It may be locked or unlocked"),
-            (Value::Bool(_), role) if opens(role) => ("现在是开是关", "It may be open or closed"),
-            (Value::Bool(_), _) => ("现在是开是关", "It may be on or off"),
-            (Value::Integer(_) | Value::Number(_), _) => ("现在是多少", "Its value is not known"),
-            (Value::Text(_), _) => ("现在是哪一种", "Its setting is not known"),
+            (Some(Value::Bool(_)), Role::Lock) => ("现在锁没锁", "It may be locked or unlocked"),
+            (Some(Value::Bool(_)), role) if opens(role) => ("现在是开是关", "It may be open or closed"),
+            (Some(Value::Bool(_)), _) => ("现在是开是关", "It may be on or off"),
+            (Some(Value::Integer(_) | Value::Number(_)), _) => ("现在是多少", "Its value is not known"),
+            (Some(Value::Text(_)), _) => ("现在是哪一种", "Its setting is not known"),
+            (None, _) => ("做没做不知道", "It may or may not have happened"),
         }
     }
 
     fn superseded(&self) -> String {
         let n = self.name();
         match (&self.settled.wish, self.naming.role) {
-            (Value::Bool(wish), role) => {
+            (Some(Value::Bool(wish)), role) => {
                 let word = super::state_word(!wish, role);
                 let zh = match (role == Role::Lock, opens(role), !wish) {
                     (true, _, true) => format!("让{n}上锁"),
@@ -313,7 +314,7 @@ impl Voice<'_> {
                     format!("Overtaken: someone has just asked for {} to be {word}.", self.object()),
                 )
             }
-            (Value::Integer(_) | Value::Number(_) | Value::Text(_), _) => self.both(
+            (Some(Value::Integer(_) | Value::Number(_) | Value::Text(_)) | None, _) => self.both(
                 format!("没按这次的来：有人刚给{n}定了别的值，以后来的为准。"),
                 format!("Overtaken: someone has just asked for another value of {}.", self.object()),
             ),

@@ -73,7 +73,7 @@ fn settled() -> impl Strategy<Value = Settled> {
         op: OpId::new("4f1c00aa11bb"),
         device: DeviceId::new("lamp").expect("an id"),
         property: "relay".into(),
-        wish: f.0,
+        wish: Some(f.0),
         outcome: f.1,
         stage: f.2,
         reason: f.3,
@@ -85,6 +85,9 @@ fn settled() -> impl Strategy<Value = Settled> {
         stages: vec![(Stage::Admission, Duration::ZERO), (f.2, elapsed)],
         late_success,
         reverted,
+        joined: None,
+        superseded_by: None,
+        limited: false,
     })
 }
 
@@ -236,7 +239,7 @@ proptest! {
 
     #[test]
     fn a_light_is_called_lit_only_by_a_sensor(mut settled in settled(), lang in select(LANGS.to_vec())) {
-        (settled.wish, settled.late_success, settled.reverted) = (Value::Bool(true), false, false);
+        (settled.wish, settled.late_success, settled.reverted) = (Some(Value::Bool(true)), false, false);
         let answer = operation(&settled, &naming(Role::Light, lang), lang);
         let lit = answer.say.contains("亮了") || answer.say.contains(" lit");
         prop_assert!(!lit || settled.confirmed_by == Evidence::Sensor, "{}", answer.say);

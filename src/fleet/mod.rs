@@ -28,7 +28,10 @@ use crate::{
     device::{Context, DeviceMsg, Shared},
     names::Name,
     property::{Description, DeviceId, PropertyName, Value},
-    twin::words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
+    twin::{
+        wish::{ActionName, Arguments, CallerId, Wish},
+        words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
+    },
 };
 
 /// Who asked: known from the session, never from the arguments (`stdio`, `http:<session>`, `cli`).
@@ -39,6 +42,11 @@ impl Caller {
     /// A client that has no session: any number of them go by one name.
     pub fn without_session(client: &str) -> Self {
         Self(format!("http:{client}:stateless").into())
+    }
+
+    /// The key by which a twin knows this caller.
+    pub fn id(&self) -> CallerId {
+        CallerId::new(&self.0)
     }
 
     /// Whether several clients may be this caller, so that "the latest operation of this caller" is nobody's.
@@ -178,27 +186,49 @@ impl Fleet {
 
     /// Makes one wish true, or says why not. Answers by `answer_by`. Dropping the future means to stop waiting: what the
     /// device has not begun and nobody else waits for is withdrawn (semantics 4.7).
-    pub async fn set(
+    pub async fn set(&self, caller: &Caller, device: &DeviceId, wish: Wish, answer_by: Instant) -> Reply {
+        let op = OpId::new(&crate::random::id(6));
+        let (id, who, property) = (op.clone(), caller.id(), wish.property.clone());
+        let value = wish.target.value().cloned();
+        let message =
+            move |port| DeviceMsg::Set { op: id.clone(), caller: who.clone(), wish: wish.clone(), answer_by, port };
+        self.operate(caller, device, op, (property, value), answer_by, message).await
+    }
+
+    /// Has a device do something that leaves no state, or says why not; otherwise as [`Fleet::set`].
+    pub async fn run(
         &self,
-        device: &DeviceId,
-        property: PropertyName,
-        value: Value,
-        answer_by: Instant,
         caller: &Caller,
+        device: &DeviceId,
+        action: ActionName,
+        args: Arguments,
+        answer_by: Instant,
     ) -> Reply {
         let op = OpId::new(&crate::random::id(6));
+        let (id, who, name) = (op.clone(), caller.id(), action.clone());
+        let message = move |port| DeviceMsg::Run {
+            op: id.clone(),
+            caller: who.clone(),
+            action: action.clone(),
+            args: args.clone(),
+            answer_by,
+            port,
+        };
+        self.operate(caller, device, op, (name, None), answer_by, message).await
+    }
+
+    /// Has a device's actor carry out an operation. One that it crashed over is `interrupted` (semantics 5.8).
+    async fn operate(
+        &self,
+        caller: &Caller,
+        device: &DeviceId,
+        op: OpId,
+        (name, value): (PropertyName, Option<Value>),
+        answer_by: Instant,
+        message: impl Fn(RpcReplyPort<Reply>) -> DeviceMsg,
+    ) -> Reply {
         self.inner.recent.note(op.clone(), device.clone(), caller.clone());
-        let (made, wished) = ((op.clone(), property.clone()), value.clone());
-        let asked = self
-            .call(device, &op, answer_by, |port| DeviceMsg::Set {
-                op: made.0.clone(),
-                property: made.1.clone(),
-                value: wished.clone(),
-                answer_by,
-                port,
-            })
-            .await;
-        match asked {
+        match self.call(device, &op, answer_by, message).await {
             Ok(reply) => reply,
             Err(Unanswered::Refused(refusal)) => {
                 self.inner.context.metrics.call_refused(refusal.word());
@@ -206,7 +236,7 @@ impl Fleet {
             }
             Err(Unanswered::Crashed) => {
                 let left = self.inner.devices.get(device).and_then(|entry| entry.shared.left_of(&op));
-                let mut settled = left.unwrap_or_else(|| Settled::unknown(op, device.clone(), property, value));
+                let mut settled = left.unwrap_or_else(|| Settled::unknown(op, device.clone(), name, value));
                 settled.outcome = crate::twin::words::Outcome::Interrupted;
                 settled.reason = Some(Reason::ActorRestarted);
                 Reply::Settled(Box::new(settled))
@@ -392,5 +422,5 @@ fn card(entry: &Entry) -> Card {
 /// Keeps the compiler honest about what callers may do with a call: it can be sent to another task.
 #[expect(dead_code, reason = "compiles or does not")]
 fn calls_are_send(fleet: &Fleet, device: &DeviceId, caller: &Caller) -> impl Future<Output = Reply> + Send {
-    fleet.set(device, "relay".into(), Value::Bool(true), Instant::now(), caller)
+    fleet.set(caller, device, Wish::to("relay", Value::Bool(true)), Instant::now())
 }

@@ -23,6 +23,7 @@ use crate::{
     property::{DeviceId, Value},
     twin::{
         settings::Settings,
+        wish::Wish,
         words::{Outcome, Presence, Reason, Refusal, Reply},
     },
 };
@@ -189,7 +190,7 @@ impl Hub {
 
     fn call(&self, name: &str) -> tokio::task::JoinHandle<Reply> {
         let (fleet, device) = (self.fleet.clone(), id(name));
-        tokio::spawn(async move { fleet.set(&device, "relay".into(), Value::Bool(true), soon(), &caller()).await })
+        tokio::spawn(async move { fleet.set(&caller(), &device, Wish::to("relay", Value::Bool(true)), soon()).await })
     }
 }
 

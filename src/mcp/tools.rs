@@ -18,7 +18,10 @@ use crate::{
     fleet::{Caller, Fleet},
     names::Lang,
     property::{DeviceId, Value},
-    twin::words::{Presence, Refusal, Reply},
+    twin::{
+        wish::Wish,
+        words::{Presence, Refusal, Reply},
+    },
 };
 
 /// How long a list waits for the last known state of one row, milliseconds: it asks no device, so more would mean that
@@ -62,7 +65,7 @@ pub(super) async fn call(
 /// Waits for a device that has not greeted this hub yet, as the twin does for any wish (semantics 5.5), and says why it
 /// was not to be had. `None`: it has greeted. The wish that asks is on a property that cannot be, so nothing is sent.
 async fn unheard(fleet: &Fleet, device: &DeviceId, answer_by: Instant, caller: &Caller) -> Option<Refusal> {
-    match fleet.set(device, NO_PROPERTY.into(), Value::Bool(true), answer_by, caller).await {
+    match fleet.set(caller, device, Wish::to(NO_PROPERTY, Value::Bool(true)), answer_by).await {
         Reply::Refused(Refusal::UnknownProperty { .. }) => None,
         Reply::Refused(refusal) => Some(refusal),
         // It went away, or its actor restarted, while it was waited for; nothing was sent either way.
@@ -87,7 +90,7 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
         }
         Request::Switch { device, property, value } => {
             let naming = naming(house, &device, Some(&property));
-            match fleet.set(&device, property, value, answer_by, caller).await {
+            match fleet.set(caller, &device, Wish::to(property, value), answer_by).await {
                 Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
                 Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),
             }

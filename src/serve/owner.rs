@@ -13,6 +13,7 @@ use crate::{
     mcp::House,
     names::{self, Found},
     property::{DeviceId, Value},
+    twin::wish::Wish,
     twin::words::{Refusal, Reply},
 };
 
@@ -105,7 +106,7 @@ impl Owner {
             .by_id(&id)
             .map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, lang), |entry| entry.naming(Some(property)));
         let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
-        let reply = parts.fleet.set(&id, property.into(), value, answer_by, &Caller("cli".into())).await;
+        let reply = parts.fleet.set(&Caller("cli".into()), &id, Wish::to(property, value), answer_by).await;
         answered(&match reply {
             Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
             Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),

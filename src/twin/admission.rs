@@ -6,18 +6,19 @@ use std::{
 };
 
 use crate::{
-    property::{Evidence, Property, PropertyName, Role, Value},
+    property::{Evidence, Property, PropertyName, Role},
     twin::{
         Desired, Twin,
         input::{Command, Effect},
         operation::Operation,
+        wish::{ActionName, Wish},
         words::{OpId, Presence, Refusal, Reply, Stage},
     },
 };
 
 impl Twin {
-    pub(super) fn set(&mut self, now: Instant, op: OpId, property: PropertyName, value: &Value, answer_by: Instant) {
-        match self.admit(now, &op, property, value, answer_by) {
+    pub(super) fn set(&mut self, now: Instant, op: OpId, wish: Wish, answer_by: Instant) {
+        match self.admit(now, &op, wish, answer_by) {
             Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
             Ok(operation) => {
                 let property = operation.property.clone();
@@ -30,14 +31,13 @@ impl Twin {
         }
     }
 
-    fn admit(
-        &mut self,
-        now: Instant,
-        op: &OpId,
-        name: PropertyName,
-        value: &Value,
-        answer_by: Instant,
-    ) -> Result<Operation, Refusal> {
+    /// Actions are not carried out yet: none is known of any device.
+    pub(super) fn run(&mut self, op: OpId, action: &ActionName) {
+        let refusal = Refusal::UnknownProperty { asked: action.to_string(), known: Vec::new() };
+        self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
+    }
+
+    fn admit(&mut self, now: Instant, op: &OpId, wish: Wish, answer_by: Instant) -> Result<Operation, Refusal> {
         if self.stopping {
             return Err(Refusal::ShuttingDown);
         }
@@ -46,13 +46,14 @@ impl Twin {
         }
         let online_by = self.online_by(now)?;
         let expires_at = self.expires_at(answer_by);
-        let mut operation = Operation::new(now, op.clone(), name.clone(), value.clone(), expires_at);
+        let name = wish.property;
+        let mut operation = Operation::new(now, op.clone(), name.clone(), wish.target, expires_at);
         operation.online_by = online_by.map(|by| by.min(expires_at));
         // Until the device has described itself any name may be asked for: then all wait in one queue.
         let waiting = match self.description.clone() {
             Some(description) => {
                 let property = find(&description.properties, &name)?;
-                self.fit(now, &mut operation, property, value)?;
+                self.fit(now, &mut operation, property)?;
                 self.slots.get(&name).map_or(0, VecDeque::len)
             }
             None => {
@@ -67,13 +68,16 @@ impl Twin {
     }
 
     /// Checks the wish against the property and takes its allowances.
-    fn fit(&self, now: Instant, operation: &mut Operation, property: &Property, value: &Value) -> Result<(), Refusal> {
+    fn fit(&self, now: Instant, operation: &mut Operation, property: &Property) -> Result<(), Refusal> {
         if !property.settable {
             return Err(Refusal::Forbidden { property: property.name.clone() });
         }
-        operation.wish = property
-            .normalise(value)
-            .map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?;
+        let Some(value) = operation.wish.as_ref().or(operation.target.value()) else {
+            return Err(Refusal::Forbidden { property: property.name.clone() });
+        };
+        let normal = property.normalise(value);
+        operation.wish =
+            Some(normal.map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?);
         operation.required = required(property);
         operation.allowance = self.settings.report(property);
         operation.stable = self.settings.stable(property);
@@ -150,9 +154,8 @@ impl Twin {
     fn ready(&mut self, now: Instant, op: &OpId) -> Result<(), Refusal> {
         let Some(description) = self.description.clone() else { return Err(self.offline(now)) };
         let Some(mut operation) = self.operations.remove(op) else { return Ok(()) };
-        let wish = operation.wish.clone();
         let fits = find(&description.properties, &operation.property)
-            .and_then(|property| self.fit(now, &mut operation, property, &wish));
+            .and_then(|property| self.fit(now, &mut operation, property));
         self.operations.insert(op.clone(), operation);
         fits
     }
@@ -164,7 +167,8 @@ impl Twin {
         let act_by = (now + longest).min(operation.expires_at);
         operation.act_by = Some(act_by);
         operation.online_by = None;
-        let (property, value) = (operation.property.clone(), operation.wish.clone());
+        let Some(value) = operation.wish.clone() else { return };
+        let property = operation.property.clone();
         self.desired.insert(property.clone(), Desired { value: value.clone(), op: op.clone(), since: now });
         let ttl = act_by.saturating_duration_since(now);
         // A device measures lateness from the least transit of its session, so it cannot see that transit itself: it is

@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Duration, time::Instant};
 
 use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
-    twin::words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
+    twin::{
+        wish::{ActionName, Arguments, CallerId, Wish},
+        words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
+    },
 };
 
 /// One thing that happens to a device.
@@ -17,10 +20,23 @@ pub enum Input {
     Set {
         /// The new operation's id, unique for ever.
         op: OpId,
-        /// The property.
-        property: PropertyName,
-        /// The value as the caller gave it.
-        value: Value,
+        /// Who asks.
+        caller: CallerId,
+        /// What it wants, as it said it.
+        wish: Wish,
+        /// When the caller must have its answer (semantics 4.1).
+        answer_by: Instant,
+    },
+    /// A caller wants something done that leaves no state (semantics 1, *Action*).
+    Run {
+        /// The new operation's id, unique for ever.
+        op: OpId,
+        /// Who asks.
+        caller: CallerId,
+        /// The action.
+        action: ActionName,
+        /// What it is done with; flat, may be empty.
+        args: Arguments,
         /// When the caller must have its answer (semantics 4.1).
         answer_by: Instant,
     },

@@ -17,6 +17,7 @@
 //! | `operation.rs` | one operation's stages and allowances |
 //! | `record.rs` | how operations end, and what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
+//! | [`wish`] | what a caller may want, and who it is |
 //! | [`settings`] | times and bounds |
 //! | [`words`] | the closed sets of words |
 
@@ -28,6 +29,7 @@ mod progress;
 mod record;
 mod reported;
 pub mod settings;
+pub mod wish;
 pub mod words;
 
 use std::{
@@ -109,7 +111,8 @@ impl Twin {
     pub fn apply(&mut self, now: Instant, input: Input) {
         self.expire(now);
         match input {
-            Input::Set { op, property, value, answer_by } => self.set(now, op, property, &value, answer_by),
+            Input::Set { op, caller: _, wish, answer_by } => self.set(now, op, wish, answer_by),
+            Input::Run { op, caller: _, action, args: _, answer_by: _ } => self.run(op, &action),
             Input::Query { op, answer_by } => self.query(now, op, answer_by),
             Input::Cancel { op } => self.cancel(&op),
             Input::Connected { connection } => self.connected(now, connection),

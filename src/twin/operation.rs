@@ -6,6 +6,7 @@ use crate::{
     property::{Evidence, Property, PropertyName, Value},
     twin::{
         settings::Settings,
+        wish::Target,
         words::{OpId, Stage},
     },
 };
@@ -15,7 +16,10 @@ use crate::{
 pub(super) struct Operation {
     pub(super) op: OpId,
     pub(super) property: PropertyName,
-    pub(super) wish: Value,
+    /// The normalised wish; `None` while a relative one is not absolute yet (semantics 4.6).
+    pub(super) wish: Option<Value>,
+    /// What the caller said.
+    pub(super) target: Target,
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
     pub(super) spec: Option<Property>,
@@ -56,11 +60,12 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, wish: Value, expires_at: Instant) -> Self {
+    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, target: Target, expires_at: Instant) -> Self {
         Self {
             op,
             property,
-            wish,
+            wish: target.value().cloned(),
+            target,
             spec: None,
             required: Evidence::Firmware,
             allowance: Duration::ZERO,

@@ -220,15 +220,15 @@ impl Twin {
     /// The one predicate of this version, `equals` (semantics 3.1), on the merged value: received after the command was
     /// written to the device (3.2), and not older than the operation's end on the device.
     fn verdict(&self, operation: &Operation) -> Verdict {
-        let (Some(property), Some(known), Some(written_at)) =
-            (&operation.spec, self.reported.get(&operation.property), operation.written_at)
+        let (Some(property), Some(wish), Some(known), Some(written_at)) =
+            (&operation.spec, &operation.wish, self.reported.get(&operation.property), operation.written_at)
         else {
             return Verdict::Nothing;
         };
         let finished = self.reported.finished(&operation.property, &operation.op);
         if known.received_at < written_at || finished.is_some_and(|seq| known.seq < seq) {
             Verdict::Nothing
-        } else if !property.same(&known.value, &operation.wish) {
+        } else if !property.same(&known.value, wish) {
             Verdict::Other
         } else if known.evidence < operation.required {
             Verdict::Weak

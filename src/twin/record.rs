@@ -119,6 +119,9 @@ impl Twin {
             stages: operation.stages(now),
             late_success: false,
             reverted: false,
+            joined: None,
+            superseded_by: None,
+            limited: false,
         }
     }
 
@@ -192,12 +195,13 @@ impl Twin {
             {
                 continue;
             }
-            let (Some(known), Some(property)) = (self.reported.get(&settled.property), &record.spec) else {
+            let (Some(known), Some(property), Some(wish)) =
+                (self.reported.get(&settled.property), &record.spec, &settled.wish)
+            else {
                 continue;
             };
-            let met = known.seq == seq
-                && known.evidence >= record.required.max(least)
-                && property.same(&known.value, &settled.wish);
+            let met =
+                known.seq == seq && known.evidence >= record.required.max(least) && property.same(&known.value, wish);
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;
@@ -230,7 +234,11 @@ impl Twin {
             };
             let held = record.settled.outcome == Outcome::Converged || record.settled.late_success;
             let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-            if !held || !watched || record.undone || property.same(&change.to, &record.settled.wish) {
+            if !held
+                || !watched
+                || record.undone
+                || record.settled.wish.as_ref().is_some_and(|wish| property.same(&change.to, wish))
+            {
                 continue;
             }
             record.undone = true;

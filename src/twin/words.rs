@@ -261,8 +261,8 @@ pub struct Settled {
     pub device: DeviceId,
     /// Its property.
     pub property: PropertyName,
-    /// The normalised wish.
-    pub wish: Value,
+    /// The normalised wish; `None`: an action, or a relative wish that is not absolute yet (semantics 4.6).
+    pub wish: Option<Value>,
     /// How it ended; [`Outcome::Working`] if it has not.
     pub outcome: Outcome,
     /// [`Stage::Settled`] on success, else the stage that broke or that it is in.
@@ -285,6 +285,13 @@ pub struct Settled {
     pub late_success: bool,
     /// It had converged, and the device went back by itself afterwards (semantics 3.7).
     pub reverted: bool,
+    /// The operation that this caller waited for together with others, if it was not its own (semantics 4.3): the id that
+    /// the device knows.
+    pub joined: Option<OpId>,
+    /// The value that took this wish's place (semantics 4.4).
+    pub superseded_by: Option<Value>,
+    /// The wish was relative and would have gone beyond the range: it went to the range's end (semantics 4.6).
+    pub limited: bool,
 }
 
 /// Why nothing was begun: the facts behind a [`RefusalWord`].
@@ -424,7 +431,7 @@ pub struct StateReport {
 impl Settled {
     /// An operation whose end nobody knows because the hub's own part failed over it: interrupted, claimed neither done
     /// nor undone (semantics 8.3).
-    pub fn unknown(op: OpId, device: DeviceId, property: PropertyName, wish: Value) -> Self {
+    pub fn unknown(op: OpId, device: DeviceId, property: PropertyName, wish: Option<Value>) -> Self {
         Self {
             op,
             device,
@@ -441,6 +448,9 @@ impl Settled {
             stages: Vec::new(),
             late_success: false,
             reverted: false,
+            joined: None,
+            superseded_by: None,
+            limited: false,
         }
     }
 }

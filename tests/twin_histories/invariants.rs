@@ -53,7 +53,7 @@ fn no_phantom_failure(world: &World, moment: &Moment) {
     for settled in &world.newly_ended {
         let op = &settled.op;
         let word = world.last_word.as_ref();
-        let as_wished = word.is_some_and(|w| Value::Bool(w.relay) == settled.wish);
+        let as_wished = word.is_some_and(|w| Some(Value::Bool(w.relay)) == settled.wish);
         let finished = word.is_some_and(|w| w.finished.contains(&Some(op.clone())));
         if [Outcome::Rejected, Outcome::Cancelled].contains(&settled.outcome) {
             assert!(!world.board.drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);

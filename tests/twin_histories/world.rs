@@ -13,6 +13,7 @@ use truetwin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
         settings::Settings,
+        wish::{CallerId, Wish},
         words::{OpId, Outcome, Reason, Reply, Settled, Stage, StateReport},
     },
 };
@@ -288,7 +289,12 @@ impl World {
         match step {
             Step::Set { on, limit_ms } => {
                 let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
-                self.apply(Input::Set { op, property: "relay".into(), value: Value::Bool(*on), answer_by });
+                self.apply(Input::Set {
+                    op,
+                    caller: CallerId::new("me"),
+                    wish: Wish::to("relay", Value::Bool(*on)),
+                    answer_by,
+                });
             }
             Step::Burst { sets } => {
                 for n in 0..*sets {
@@ -497,6 +503,7 @@ impl World {
             }
             Input::Written { op } => self.reached(op, Stage::WaitingDeviceAck),
             Input::Set { .. }
+            | Input::Run { .. }
             | Input::Query { .. }
             | Input::Cancel { .. }
             | Input::Disconnected { .. }

@@ -6,11 +6,12 @@ use truetwin::{
     property::Evidence,
     twin::{
         input::{ActionResult, Body, Effect, Input},
+        wish::Wish,
         words::{Outcome, Reason, Refusal, RefusalWord, Stage, Trust},
     },
 };
 
-use crate::bench::{Bench, OFF, ON, op};
+use crate::bench::{Bench, OFF, ON, op, wish};
 
 #[test]
 fn s8_1_stages_are_in_order_and_entered_only_on_evidence() {
@@ -201,7 +202,7 @@ fn s8_4_stages_are_those_of_the_specification_in_order() {
 fn s8_4_a_property_that_the_device_does_not_have_is_named_with_those_it_has() {
     let mut bench = Bench::relay();
     let answer_by = bench.time(8_000);
-    bench.at(100, Input::Set { op: op("a"), property: "lamp".into(), value: ON, answer_by });
+    bench.at(100, wish("a", "me", Wish::to("lamp", ON), answer_by));
     let refusal = Refusal::UnknownProperty { asked: "lamp".into(), known: vec!["relay".into()] };
     assert_eq!(bench.refusal("a"), (100, refusal));
 }

@@ -11,6 +11,7 @@ use truetwin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Hello, Input, Report, Status},
         settings::Settings,
+        wish::{CallerId, Wish},
         words::{OpId, Outcome, Reason, Refusal, Reply, Settled, Stage, StateReport},
     },
 };
@@ -58,6 +59,11 @@ pub(crate) fn level() -> Property {
 
 pub(crate) fn op(id: &str) -> OpId {
     OpId::new(id)
+}
+
+/// A wish of a caller, as an input.
+pub(crate) fn wish(id: &str, caller: &str, wish: Wish, answer_by: Instant) -> Input {
+    Input::Set { op: op(id), caller: CallerId::new(caller), wish, answer_by }
 }
 
 pub(crate) struct Bench {
@@ -178,7 +184,7 @@ impl Bench {
     /// A caller wants the first property to have a value.
     pub(crate) fn set(&mut self, ms: u64, id: &str, value: Value, answer_by: u64) {
         let (property, answer_by) = (self.properties[0].name.clone(), self.time(answer_by));
-        self.at(ms, Input::Set { op: op(id), property, value, answer_by });
+        self.at(ms, wish(id, "me", Wish::to(property, value), answer_by));
     }
 
     pub(crate) fn written(&mut self, ms: u64, id: &str) {

@@ -7,11 +7,12 @@ use truetwin::{
     twin::{
         input::{ActionResult, Body, Cause, Command, Effect, Input},
         settings::Settings,
+        wish::Wish,
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
 
-use crate::bench::{Bench, OFF, ON, op, relay};
+use crate::bench::{Bench, OFF, ON, op, relay, wish};
 
 /// How long after its sending a command may begin, as the device is told: `act_by` less the way that it cannot see, 300 ms
 /// or a quarter.
@@ -125,7 +126,7 @@ fn s4_5_the_queue_is_bounded_before_the_device_has_described_itself() {
     let mut bench = Bench::just_started(vec![relay()]);
     for n in 0..12 {
         let answer_by = bench.time(8_000);
-        let input = Input::Set { op: op(&format!("a{n}")), property: format!("p{n}").into(), value: ON, answer_by };
+        let input = wish(&format!("a{n}"), "me", Wish::to(format!("p{n}"), ON), answer_by);
         bench.at(100, input);
     }
     assert_eq!(bench.twin.in_flight(), 9);
