@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use super::setting::{Allowed, Key, Section, Setting};
+use super::setting::{Allowed, Key, Proposals, Section, Setting};
 use crate::{names::Lang, property::Evidence};
 
 /// Declares a section: a struct with one field a key, its defaults, and the table of its keys.
@@ -148,17 +148,39 @@ section! {
         room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
         /// Where it is, in Chinese.
         room_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Whether the names count that the device itself proposes for its properties. They are not yours, so they do not
+        /// unless you accept them.
+        proposed_names: Proposals = Proposals::Ignore, Allowed::Words(&["ignore", "accept"]);
     }
 }
 
 section! {
     /// What the owner says about one property of a device, instead of what the device says itself.
     PropertySettings {
+        /// What this one property is called, if it is a thing of its own: a board with four relays is four lamps.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// What it is called in Chinese.
+        name_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is, if not where the device is.
+        room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is, in Chinese.
+        room_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
         /// How long a value must hold after completion before the device is asked for it again.
         stable_ms: Option<u32> = None, within(0, 600_000);
         /// The evidence that an answer of success needs, where less than the device offers is enough for you.
         required_evidence: Option<Evidence> = None, Allowed::Words(&["firmware", "pin", "sensor"]);
         /// How long it takes from beginning to completion.
         expected_ms: Option<u32> = None, within(0, 3_600_000);
+    }
+}
+
+section! {
+    /// Several wishes under one name, made true side by side. There may be several such tables with at most 32 members
+    /// each; one that has required set to false may be missing from a scene that counts as done.
+    SceneText {
+        /// What the scene is called. With only one of name and name_zh, that one serves both languages.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// What it is called in Chinese.
+        name_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
     }
 }

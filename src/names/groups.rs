@@ -65,7 +65,11 @@ impl GroupName {
             }
             None => {
                 for n in en {
-                    all.extend([format!("all {n}"), format!("all the {n}"), format!("every {}", n.trim_end_matches('s'))]);
+                    all.extend([
+                        format!("all {n}"),
+                        format!("all the {n}"),
+                        format!("every {}", n.trim_end_matches('s')),
+                    ]);
                     all.extend([format!("all {n} at home"), format!("all the {n} in the house")]);
                 }
                 for n in zh {

@@ -18,7 +18,7 @@ use std::fmt;
 
 use crate::property::{DeviceId, PropertyName};
 
-pub use find::{Found, Known, find, spellings};
+pub use find::{Found, Known, find, folded, spellings};
 pub use groups::GroupName;
 pub use scene::{MEMBERS_MAX, Member, Scene};
 

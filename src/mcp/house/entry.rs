@@ -6,7 +6,7 @@ use crate::{
     answer::Naming,
     fleet::Card,
     names::{self, Known, Label, Lang, Part, Thing},
-    property::{Description, Kind, Property},
+    property::{Description, Kind, Property, Role},
 };
 
 /// One thing under its unique name.
@@ -88,10 +88,13 @@ impl Entry {
     }
 
     /// What `switch_device` sets: the first property that is `true` or `false` and can be set. Where a device has several
-    /// of the first one's role, nobody can know which is meant.
+    /// of the first one's role, nobody can know which is meant. What opens and has only a position is opened to its one
+    /// end and closed to the other.
     pub fn switch(&self) -> Switch<'_> {
         let mut switches = self.properties().filter(|p| is_switch(p));
-        let Some(first) = switches.next() else { return Switch::None };
+        let Some(first) = switches.next() else {
+            return self.properties().find(|p| p.settable && ends(p).is_some()).map_or(Switch::None, Switch::One);
+        };
         let same: Vec<&Property> = switches.filter(|p| p.role == first.role).collect();
         if same.is_empty() { Switch::One(first) } else { Switch::Several([first].into_iter().chain(same).collect()) }
     }
@@ -161,6 +164,13 @@ fn part_label(card: &Card, description: &Description, property: &Property, part:
     let one_of_several = is_switch(property) && description.properties.iter().filter(alike).count() > 1;
     let composed = |text: &str| format!("{text} {}", property.name);
     one_of_several.then(|| Label { en: composed(&card.name.label.en), zh: composed(&card.name.label.zh) })
+}
+
+/// The closed and the open end of a position.
+pub(in crate::mcp) fn ends(property: &Property) -> Option<(f64, f64)> {
+    let opens = matches!(property.role, Role::Blind | Role::Door | Role::Valve);
+    let number = matches!(property.kind, Kind::Integer | Kind::Number);
+    property.min.zip(property.max).filter(|_| opens && number)
 }
 
 fn is_switch(property: &Property) -> bool {

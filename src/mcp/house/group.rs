@@ -2,7 +2,7 @@
 
 use super::{Entry, Switch};
 use crate::{
-    names::{GroupName, Known, Label, Lang},
+    names::{GroupName, Known, Label, Lang, folded},
     property::Role,
 };
 
@@ -30,17 +30,20 @@ impl Group {
 /// The groups that the entries make, rooms first. `known` are the entries' names: what they go by, no group is listed as.
 pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> Vec<Group> {
     let mut sorted: Vec<(Role, Option<Label>, Vec<usize>)> = Vec::new();
-    let mut put = |role: Role, room: Option<&Label>, member: usize| {
-        match sorted.iter_mut().find(|(r, place, _)| *r == role && place.as_ref() == room) {
-            Some((_, _, members)) => members.push(member),
-            None => sorted.push((role, room.cloned(), vec![member])),
-        }
+    let mut put = |role: Role, room: Option<&Label>, member: usize| match sorted
+        .iter_mut()
+        .find(|(r, place, _)| *r == role && place.as_ref() == room)
+    {
+        Some((_, _, members)) => members.push(member),
+        None => sorted.push((role, room.cloned(), vec![member])),
     };
     for (at, entry) in entries.iter().enumerate() {
         // A device that is several switches is in a group by its parts, one that is a part's device not once more.
         let Switch::One(property) = entry.switch() else { continue };
         let by_part = entry.thing.property.is_none()
-            && entries.iter().any(|e| e.thing.device == entry.thing.device && e.thing.property.as_ref() == Some(&property.name));
+            && entries
+                .iter()
+                .any(|e| e.thing.device == entry.thing.device && e.thing.property.as_ref() == Some(&property.name));
         if by_part {
             continue;
         }
@@ -58,8 +61,4 @@ pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> Vec<Grou
         Some(Group { name, shown, members })
     })
     .collect()
-}
-
-fn folded(form: &str) -> String {
-    form.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }

@@ -17,6 +17,7 @@ use crate::{
     property::{DeviceId, Property},
 };
 
+pub(in crate::mcp) use self::entry::ends;
 pub use self::{
     entry::{Entry, Switch},
     group::Group,
