@@ -283,6 +283,8 @@ impl Device {
         self.context.metrics.command_published(native::word(&command));
         match (self.context.broker.send(self.id.as_str(), payload, ticket), operation) {
             (Ok(()), Some(op)) => {
+                // Sent again: what becomes of the earlier sending is no news of this one (semantics 5.3).
+                state.tickets.retain(|_, earlier| *earlier != op);
                 state.tickets.insert(ticket, op);
                 None
             }

@@ -69,7 +69,7 @@ async fn it_connects_with_its_name_and_a_will_and_greets_with_its_description() 
     assert_eq!((peer.subscribed.as_str(), peer.subscribed_qos), ("truetwin/socket_1/command", 0));
     let (incoming, hello) = peer.hello().await;
     assert_eq!((decode_will(&will).unwrap().boot, incoming.seq), (incoming.boot, 1));
-    assert_eq!((hello.level, hello.cause, hello.state), (2, CauseWord::Boot, relay(false)));
+    assert_eq!((hello.level, hello.cause, hello.state), (3, CauseWord::Boot, relay(false)));
     let property = &hello.properties[0];
     assert_eq!(
         (property.name.as_str(), property.kind, property.role),
@@ -271,7 +271,14 @@ async fn a_lost_connection_is_dialled_again_in_the_same_run() {
     assert_eq!(first.boot, second.boot);
     assert_eq!((hello.state, hello.seen), (relay(true), vec![("relay".to_owned(), "op1".to_owned())]));
     peer.set("op1", true, 60_000).await;
-    assert!(peer.report().await.1.dup, "what was done is not done again in a new session");
+    // Whether the first hub's acknowledgement still came through is a matter of luck; if not, the end is told again.
+    let mut report = peer.report().await.1;
+    if !report.dup {
+        assert_eq!((report.op.as_str(), report.result), ("op1", ReportResult::Completed));
+        report = peer.report().await.1;
+    }
+    assert!(report.dup, "what was done is not done again in a new session");
+    assert_eq!(rig.sim.moves(), 1);
 }
 
 #[tokio::test]

@@ -150,6 +150,7 @@ fn random_histories_reach_every_outcome_of_a_twin() {
         "contradicted",
         "timed_out",
         "interrupted",
+        "device_crashed",
         "cancelled",
         "late_success",
         "reverted",

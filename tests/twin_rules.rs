@@ -11,6 +11,8 @@ mod callers;
 mod convergence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
+#[path = "twin_rules/restarts.rs"]
+mod restarts;
 #[path = "twin_rules/sessions.rs"]
 mod sessions;
 #[path = "twin_rules/state.rs"]

@@ -111,7 +111,7 @@ impl Device {
             fw: "1",
             model: "bench",
             desc: "bench",
-            description: Description { properties: &[relay], actions: &[] },
+            description: Description { properties: &[relay], actions: &[], exclusive: &[] },
             readings: &[self.reading()],
             cause: CauseWord::Boot,
         });

@@ -140,6 +140,7 @@ fn reason_words(reason: Option<Reason>, lang: Lang) -> Option<&'static str> {
         Reason::DidNotHold => ("没有稳住", "it did not hold"),
         Reason::ConnectionLost => ("断了联系", "the connection was lost"),
         Reason::DeviceRestarted => ("它中途重启", "it restarted"),
+        Reason::PropertyChanged => ("它的功能变了", "it describes itself otherwise now"),
         Reason::ActorRestarted | Reason::HubStopping => ("中枢中途重启", "the hub restarted"),
         Reason::BrokerDown => ("消息通道断了", "the hub's message bus is down"),
         Reason::UnreadableReport => ("它回的话看不懂", "its report cannot be read"),
@@ -392,6 +393,9 @@ impl Voice<'_> {
             }
             Some(Reason::DeviceRestarted) => {
                 (format!("{n}中途重启了，"), format!("{} restarted half-way", self.object()))
+            }
+            Some(Reason::PropertyChanged) => {
+                (format!("{n}的功能中途变了，"), format!("{} came back as something else half-way", self.object()))
             }
             Some(
                 Reason::Timeout

@@ -264,7 +264,8 @@ fn cause(word: CauseWord) -> Cause {
         CauseWord::Command => Cause::Command,
         CauseWord::Local => Cause::Local,
         CauseWord::Boot => Cause::Boot,
-        CauseWord::Periodic => Cause::Periodic,
+        // What a device does by itself while the hub is gone is no person's touch (semantics 6.4).
+        CauseWord::Periodic | CauseWord::Failsafe => Cause::Periodic,
         CauseWord::Query => Cause::Query,
         CauseWord::Unknown => Cause::Unknown,
     }

@@ -97,7 +97,7 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
                 }
             }
         };
-        machine.disconnected();
+        machine.disconnected(clock());
         tracing::debug!(device = options.device, why, "simulated device lost its connection");
         world.tell(Happened::Disconnected(why));
         pause = if welcomed { PAUSE_MIN } else { pause };

@@ -12,7 +12,7 @@ use crate::{
         input::{Command, Effect},
         operation::Operation,
         wish::{ActionName, Wish},
-        words::{OpId, Presence, Refusal, Reply, Stage},
+        words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Stage},
     },
 };
 
@@ -162,14 +162,20 @@ impl Twin {
 
     fn dispatch(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get_mut(op) else { return };
-        // Nothing begins to drive after its caller was told that it did not (semantics 4.1, 6.1).
-        let longest = (self.settings.ack + self.settings.start).min(self.settings.act_by_max);
-        let act_by = (now + longest).min(operation.expires_at);
-        operation.act_by = Some(act_by);
+        operation.act_by = Some(operation.begins_by(now, &self.settings));
         operation.online_by = None;
-        let Some(value) = operation.wish.clone() else { return };
+        if let Some(value) = operation.wish.clone() {
+            let property = operation.property.clone();
+            self.desired.insert(property, Desired { value, op: op.clone(), since: now });
+        }
+        self.send_command(now, op);
+    }
+
+    /// Sends an operation's command, for the first time or again, with the time that is left to begin.
+    pub(super) fn send_command(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get(op) else { return };
+        let (Some(act_by), Some(value)) = (operation.act_by, operation.wish.clone()) else { return };
         let property = operation.property.clone();
-        self.desired.insert(property.clone(), Desired { value: value.clone(), op: op.clone(), since: now });
         let ttl = act_by.saturating_duration_since(now);
         // A device measures lateness from the least transit of its session, so it cannot see that transit itself: it is
         // told so much less, and the withdrawal that follows at `act_by` has the time to arrive.
@@ -213,6 +219,14 @@ impl Twin {
     pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op).filter(|o| o.stage == Stage::WaitingBroker) else { return };
         let property = operation.property.clone();
+        let reached = operation.reached;
+        if self.take_back(now, op) {
+            return;
+        }
+        if reached {
+            let reason = if self.line.bus_down { Reason::BrokerDown } else { Reason::ConnectionLost };
+            return self.give_up(now, op, Outcome::Interrupted, reason);
+        }
         let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
         self.refuse_waiting(op, refusal);
         self.begin_next(now, &property);

@@ -14,6 +14,7 @@
 //! | `admission.rs` | whether an operation begins, queues or is refused |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
+//! | `restart.rs` | what a new session or a new run means for what is in flight |
 //! | `operation.rs` | one operation's stages and allowances |
 //! | `record.rs` | how operations end, and what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
@@ -28,6 +29,7 @@ mod presence;
 mod progress;
 mod record;
 mod reported;
+mod restart;
 pub mod settings;
 pub mod wish;
 pub mod words;

@@ -36,6 +36,13 @@ pub(super) struct Operation {
     pub(super) online_by: Option<Instant>,
     /// Until when it may begin to drive; known once it was sent (semantics 4.1).
     pub(super) act_by: Option<Instant>,
+    /// When its command was given to the bus for the first time.
+    pub(super) sent_at: Option<Instant>,
+    /// Whether its command was ever written to the device's socket, in this session or an earlier one: from then on it is
+    /// no refusal any more that ends it.
+    pub(super) reached: bool,
+    /// How often the device began a new run while it was in flight (semantics 5.4).
+    pub(super) reboots: u8,
     /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
     pub(super) written_at: Option<Instant>,
     /// Its caller has heard `working`, or has gone: nobody waits any more, it lives on to its own end (semantics 4.2, 4.7).
@@ -53,7 +60,7 @@ pub(super) struct Operation {
     /// How many questions have gone out: part of their ids.
     questions: u32,
     pub(super) stage: Stage,
-    stage_since: Instant,
+    pub(super) stage_since: Instant,
     left: Vec<(Stage, Duration)>,
     /// When the present stage's allowance is over.
     pub(super) stage_ends_at: Instant,
@@ -74,6 +81,9 @@ impl Operation {
             expires_at,
             online_by: None,
             act_by: None,
+            sent_at: None,
+            reached: false,
+            reboots: 0,
             written_at: None,
             answered: false,
             cancelled: false,

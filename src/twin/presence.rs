@@ -48,6 +48,7 @@ impl Twin {
         self.line.last_heard = Some(now);
         self.set_presence(Presence::Offline);
         self.wait_for_device(now);
+        self.wait_in_flight(now);
     }
 
     pub(super) fn disconnected(&mut self, now: Instant, connection: u64) {
@@ -58,6 +59,7 @@ impl Twin {
             self.line.session = None;
             self.set_presence(Presence::Offline);
             self.wait_for_device(now);
+            self.wait_in_flight(now);
         }
     }
 
@@ -65,18 +67,17 @@ impl Twin {
         self.alive(now);
         self.line.session = Some(session.clone());
         self.send(Command::Welcome { session });
-        // Other properties are as good as another run: what was in flight may mean something else now.
-        let described_so = self.description.as_ref() == Some(&hello.description);
-        let same_run = described_so && self.reported.boot() == Some(&hello.boot);
-        if !described_so {
+        let rebooted = self.reported.boot().is_some_and(|boot| *boot != hello.boot);
+        if self.description.as_ref() != Some(&hello.description) {
             self.description = Some(hello.description.clone());
             self.effects.push_back(Effect::Described(hello.description.clone()));
+            self.end_changed(now);
         }
         self.set_presence(Presence::Online);
         if let Some(merged) = self.reported.replace(now, hello) {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
-            self.after_hello(now, same_run);
+            self.after_hello(now, rebooted);
             let finished: Vec<&OpId> = hello.seen.iter().map(|(_, op)| op).collect();
             self.note_late(now, hello.seq, &finished, Evidence::Firmware);
         } else {

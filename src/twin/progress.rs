@@ -98,16 +98,16 @@ impl Twin {
             }
             ActionResult::Completed => self.completed(now, seq, op, merged),
             // Refused; but what it said to have begun it cannot refuse.
-            ActionResult::Rejected if !begun => {
+            ActionResult::Rejected if !begun && operation.reboots == 0 => {
                 self.end(now, op, Outcome::Rejected, Some(reason.unwrap_or(Reason::Unknown)));
             }
-            ActionResult::Rejected | ActionResult::Failed => self.device_failed(now, op, reason),
+            ActionResult::Rejected | ActionResult::Failed => self.device_failed(now, op, result, reason),
             ActionResult::Unknown => operation.unreadable = true,
         }
     }
 
     /// Enters a stage that lies ahead; a report that was overtaken leads nowhere back.
-    fn advance(&mut self, now: Instant, op: &OpId, stage: Stage) {
+    pub(super) fn advance(&mut self, now: Instant, op: &OpId, stage: Stage) {
         if self.operations.get(op).is_some_and(|operation| operation.stage < stage) {
             self.enter(now, op, stage);
         }
@@ -137,14 +137,18 @@ impl Twin {
 
     /// The device says that it tried in vain, or that it never began. Should it read as wished all the same, nobody knows
     /// what happened.
-    fn device_failed(&mut self, now: Instant, op: &OpId, reason: Option<Reason>) {
+    fn device_failed(&mut self, now: Instant, op: &OpId, result: ActionResult, reason: Option<Reason>) {
         let reason = reason.unwrap_or(Reason::Unknown);
         // It never began: the stage that broke is the one in which it waited.
-        if !matches!(reason, Reason::Withdrawn | Reason::Expired | Reason::Superseded) {
+        if result == ActionResult::Failed && !matches!(reason, Reason::Withdrawn | Reason::Expired | Reason::Superseded)
+        {
             self.advance(now, op, Stage::WaitingDeviceReport);
         }
         let Some(operation) = self.operations.get(op) else { return };
+        let in_vain = operation.begun();
         let outcome = match self.verdict(operation) {
+            // It speaks of this run; what an earlier one did nobody can say (semantics 5.4).
+            _ if operation.reboots > 0 && !in_vain => Outcome::Interrupted,
             _ if operation.cancelled && reason == Reason::Withdrawn => Outcome::Cancelled,
             Verdict::Met | Verdict::Weak => Outcome::Interrupted,
             Verdict::Other | Verdict::Nothing => Outcome::Failed,
@@ -166,7 +170,7 @@ impl Twin {
     }
 
     /// The device has said, unasked or asked, what the value is and what it has finished last.
-    fn judge(&mut self, now: Instant, op: &OpId) {
+    pub(super) fn judge(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op) else { return };
         let attributed = self.attributed(operation);
         match self.verdict(operation) {
@@ -196,24 +200,8 @@ impl Twin {
         }
     }
 
-    /// What a hello means for what was in flight. An operation that the device says it has finished converges or is
-    /// contradicted; another of an earlier run is interrupted, its end unknown; one of the same run waits on. (Sending again
-    /// in a new session or a new run, semantics 5.3 and 5.4, is not due yet.)
-    pub(super) fn after_hello(&mut self, now: Instant, same_run: bool) {
-        let sent: Vec<OpId> =
-            self.operations.values().filter(|o| o.written_at.is_some()).map(|o| o.op.clone()).collect();
-        for op in sent {
-            let Some(operation) = self.operations.get(&op) else { continue };
-            if same_run || self.attributed(operation) {
-                self.judge(now, &op);
-            } else {
-                self.give_up(now, &op, Outcome::Interrupted, Reason::DeviceRestarted);
-            }
-        }
-    }
-
     /// Attributed: the device says that this operation is the last that it has finished on the property (semantics 3.3).
-    fn attributed(&self, operation: &Operation) -> bool {
+    pub(super) fn attributed(&self, operation: &Operation) -> bool {
         self.reported.finished(&operation.property, &operation.op).is_some()
     }
 
@@ -248,6 +236,7 @@ impl Twin {
         let Some(operation) = self.operations.get_mut(op) else { return };
         if operation.stage == Stage::WaitingBroker {
             operation.written_at = Some(now);
+            operation.reached = true;
             self.enter(now, op, Stage::WaitingDeviceAck);
         }
     }

@@ -28,6 +28,8 @@ pub struct Settings {
     pub transit: Duration,
     /// How long one operation may drive at most, whatever the device announces.
     pub driving_max: Duration,
+    /// How long a device that is back may take to send what it kept meanwhile, before it is asked (semantics 5.3).
+    pub outbox: Duration,
     /// What a caller's limit must leave for a device to begin (semantics 4.9).
     pub begin_min: Duration,
     /// How long a call waits for a device that was there a moment ago (semantics 5.5).
@@ -64,6 +66,7 @@ impl Settings {
             act_by_max: ms(30_000),
             transit: ms(300),
             driving_max: ms(300_000),
+            outbox: ms(300),
             begin_min: ms(100),
             wait_online: ms(2_500),
             recently_seen: ms(60_000),

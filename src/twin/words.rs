@@ -192,6 +192,8 @@ words! {
         ConnectionLost = "connection_lost",
         /// The device began a new run in the middle.
         DeviceRestarted = "device_restarted",
+        /// The property vanished or is of another kind now.
+        PropertyChanged = "property_changed",
         /// The hub's actor of this device was restarted.
         ActorRestarted = "actor_restarted",
         /// The hub is stopping, or the device was removed from it.

@@ -49,10 +49,12 @@ pub(crate) enum Fault {
     Mute,
     /// Leaves the value out of what it says of an operation.
     NoStatus,
+    /// Its supply breaks down whenever it drives.
+    BrownOut,
 }
 
 /// Every fault there is.
-pub(crate) const FAULTS: [Fault; 16] = [
+pub(crate) const FAULTS: [Fault; 17] = [
     Fault::Frozen,
     Fault::NoAck,
     Fault::NoExecuting,
@@ -69,6 +71,7 @@ pub(crate) const FAULTS: [Fault; 16] = [
     Fault::NoReadBack,
     Fault::Mute,
     Fault::NoStatus,
+    Fault::BrownOut,
 ];
 
 /// What was true when a report was made.
@@ -88,6 +91,8 @@ pub(crate) struct Truth {
 pub(crate) struct Drive {
     pub(crate) op: OpId,
     pub(crate) at: u64,
+    /// The run in which it was.
+    pub(crate) boot: u32,
     /// The least transit of a command in this session: what a board cannot tell from its clock's offset.
     pub(crate) skew: u64,
 }
@@ -139,6 +144,8 @@ pub(crate) struct Board {
     seen: Option<OpId>,
     /// Commands that a frozen board has not read.
     buffer: VecDeque<(u64, Arc<str>, Command)>,
+    /// Its supply has broken down.
+    pub(crate) fell: bool,
     pub(crate) out: Vec<Event>,
     pub(crate) timers: Vec<(u64, Timer)>,
     // The truth, for the invariants.
@@ -166,6 +173,7 @@ impl Board {
             next: None,
             seen: None,
             buffer: VecDeque::new(),
+            fell: false,
             out: Vec::new(),
             timers: Vec::new(),
             reports: BTreeMap::new(),
@@ -207,10 +215,9 @@ impl Board {
         self.session = None;
         self.skew = None;
         self.buffer.clear();
-        self.next = None;
-        if !self.driving {
-            self.job = None;
-        }
+        // Forgotten as well: should it come again, it is begun (wire protocol, level 3).
+        let waited = [self.next.take(), self.job.take_if(|_| !self.driving)];
+        self.ring.retain(|(op, _)| waited.iter().flatten().all(|job| job.op != *op));
         self.seq += 1;
         let seq = self.note(!self.has(Fault::WrongType));
         let (boot, status, seen) = (boot_token(self.boot), vec![self.status(self.relay)], self.seen_now());
@@ -339,10 +346,11 @@ impl Board {
             return self.end(op, ActionResult::Rejected, Some(Reason::Expired));
         }
         self.driving = true;
-        self.drives.push(Drive { op: op.clone(), at: now, skew: self.skew.unwrap_or_default() });
+        self.drives.push(Drive { op: op.clone(), at: now, boot: self.boot, skew: self.skew.unwrap_or_default() });
         if !self.has(Fault::NoExecuting) {
             self.report(op, ActionResult::Executing, None);
         }
+        self.fell = self.has(Fault::BrownOut);
         let slow = if self.has(Fault::Slow) { 4_000 } else { 0 };
         self.timers.push((now + self.drive_ms + slow, Timer::Finish(op.clone())));
     }

@@ -1,7 +1,7 @@
 //! The invariants of semantics 9 that one twin keeps, checked after each input of each history against the truth of the
 //! board. Each panics with what it found.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use truetwin::{
     property::{Evidence, Value},
@@ -37,7 +37,7 @@ fn no_phantom_success(world: &World, moment: &Moment) {
         assert_eq!(caller.wish, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
         assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
         assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
-        assert!(caller.sent.first().is_some_and(|(at, _)| *at <= world.board.received[op]));
+        assert!(caller.sent.first().is_some_and(|(at, _, _)| *at <= world.board.received[op]));
     }
     for (op, settled) in settled(moment) {
         if settled.outcome == Outcome::Working {
@@ -96,19 +96,23 @@ fn one_answer_per_caller_by_its_deadline(world: &World, moment: &Moment) {
 fn no_drive_begins_after_act_by(world: &World) {
     for drive in &world.board.drives {
         let caller = &world.callers[&drive.op];
-        let (sent_at, ttl) = caller.sent[0];
-        let act_by = world.time(sent_at) + ttl;
+        let (sent_at, ttl, _) = caller.sent.iter().rfind(|(at, _, _)| *at <= drive.at).expect("it was sent");
+        let act_by = world.time(*sent_at) + *ttl;
         assert!(world.time(drive.at) <= act_by + Duration::from_millis(drive.skew), "{}: begun too late", drive.op);
         assert!(act_by <= caller.answer_by - world.settings.answer_margin, "{}: may outlive its caller", drive.op);
     }
 }
 
-/// Each operation is sent once, and driven once.
+/// Each operation is sent once in each session, and driven once in each run of the board; never in more than two runs
+/// (semantics 5.3, 5.4).
 fn no_op_is_carried_out_twice(world: &World) {
     for (op, caller) in &world.callers {
-        assert!(caller.sent.len() <= 1, "{op}: sent {} times", caller.sent.len());
-        let drives = world.board.drives.iter().filter(|drive| drive.op == *op).count();
-        assert!(drives <= 1, "{op}: driven {drives} times");
+        let sessions: Vec<&str> = caller.sent.iter().filter_map(|(_, _, session)| session.as_deref()).collect();
+        let different: BTreeSet<&&str> = sessions.iter().collect();
+        assert_eq!(sessions.len(), different.len(), "{op}: sent twice in one session");
+        let drives: Vec<u32> = world.board.drives.iter().filter(|d| d.op == *op).map(|d| d.boot).collect();
+        let runs: BTreeSet<&u32> = drives.iter().collect();
+        assert!(runs.len() == drives.len() && runs.len() <= 2, "{op}: driven in the runs {drives:?}");
     }
 }
 
@@ -134,7 +138,11 @@ fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
             (Outcome::Converged, _) => Stage::Settled,
             (Outcome::Contradicted, _) => Stage::WaitingReadBack,
             (Outcome::TimedOut | Outcome::Working | Outcome::Removed, _)
-            | (Outcome::Interrupted, Some(Reason::DeviceRestarted | Reason::HubStopping)) => caller.stage_before,
+            | (Outcome::DeviceCrashed, _)
+            | (
+                Outcome::Interrupted,
+                Some(Reason::DeviceRestarted | Reason::HubStopping | Reason::BrokerDown | Reason::ConnectionLost),
+            ) => caller.stage_before,
             (Outcome::Rejected | Outcome::Failed | Outcome::Interrupted, _) => caller.stage,
             (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),
         };

@@ -126,8 +126,9 @@ pub(crate) struct Caller {
     pub(crate) told_by_fleet: bool,
     pub(crate) replies: Vec<(Instant, Reply)>,
     pub(crate) states: usize,
-    /// When its command was given to the bus, and how late it may begin.
-    pub(crate) sent: Vec<(u64, Duration)>,
+    /// When its command was given to the bus, how late it may begin, and in which session; in none, if the
+    /// connection ended in the same moment.
+    pub(crate) sent: Vec<(u64, Duration, Option<Arc<str>>)>,
     pub(crate) ended: bool,
     /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
     pub(crate) stage: Stage,
@@ -444,6 +445,15 @@ impl World {
 
     /// Takes what the board has said and set up.
     fn carry(&mut self) {
+        let fell = std::mem::take(&mut self.board.fell);
+        self.carry_out_of_board();
+        if fell {
+            self.board.reboot();
+            self.break_connection(800, true);
+        }
+    }
+
+    fn carry_out_of_board(&mut self) {
         for (at, timer) in std::mem::take(&mut self.board.timers) {
             self.put(at, Parcel::Board { boot: self.board.boot, timer });
         }
@@ -537,6 +547,7 @@ impl World {
             self.hub_boot = Some(boot);
             if !ignored {
                 self.heard(boot, hello.seq);
+                hello.seen.iter().for_each(|(_, op)| self.reached(op, Stage::WaitingReadBack));
             }
         } else if let Input::Heard(report) = input
             && !ignored
@@ -608,7 +619,13 @@ impl World {
             self.session = Some(session.clone());
         }
         let op = if let Command::Set { op, ttl, .. } = &command {
-            self.callers.get_mut(op).expect("a caller").sent.push((self.now, *ttl));
+            let session = self.session.clone();
+            let caller = self.callers.get_mut(op).expect("a caller");
+            caller.sent.push((self.now, *ttl, session));
+            // It begins anew, and what becomes of an earlier sending is no news any more.
+            caller.stage = Stage::WaitingBroker;
+            let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
+            self.parcels.retain(|_, parcel| !stale(parcel));
             Some(op.clone())
         } else {
             None

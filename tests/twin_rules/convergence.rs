@@ -302,7 +302,7 @@ fn s3_6_a_hello_before_the_value_has_held_is_no_read_back() {
     bench.connect(410);
     bench.hello(420, ON, Some("a"));
     assert!(bench.replies("a").is_empty());
-    bench.answers(610, ON, Some("a"));
+    bench.answers(720, ON, Some("a"));
     assert_eq!(bench.outcome("a").0, Outcome::Converged);
 }
 

@@ -258,3 +258,66 @@ fn fault_late_drives_after_the_answer_although_told_not_to_a_lying_board() {
     bench.completed(20_000, "a", ON);
     assert!(bench.has(&Effect::LateSuccess { op: op("a") }));
 }
+
+#[test]
+fn fault_reboot_before_driving_repeatable() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.written(110, "a");
+    bench.says(120, "a", ActionResult::Received);
+    bench.reboot("boot2");
+    bench.disconnect(300);
+    bench.connect(2_000);
+    bench.hello(2_010, OFF, None);
+    bench.begin(2_020, "a");
+    bench.completed(2_300, "a", ON);
+    bench.answers(2_600, ON, Some("a"));
+    assert_eq!(bench.outcome("a"), (Outcome::Converged, Stage::Settled, None));
+}
+
+#[test]
+fn fault_reboot_after_driving_before_the_report() {
+    // A board that keeps what it has finished says so in its hello.
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    bench.reboot("boot2");
+    bench.disconnect(300);
+    bench.connect(2_000);
+    bench.hello(2_010, ON, Some("a"));
+    assert_eq!(bench.outcome("a"), (Outcome::Converged, Stage::Settled, None));
+    assert_eq!(bench.sets(), [op("a")]);
+    // Another is told once more; what is so already moves nothing.
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    bench.reboot("boot2");
+    bench.disconnect(300);
+    bench.connect(2_000);
+    bench.hello(2_010, ON, None);
+    bench.begin(2_020, "a");
+    bench.completed(2_050, "a", ON);
+    bench.answers(2_300, ON, Some("a"));
+    assert_eq!(bench.outcome("a"), (Outcome::Converged, Stage::Settled, None));
+    assert_eq!(bench.sets(), [op("a"), op("a")]);
+}
+
+#[test]
+fn fault_brown_out_on_each_driving() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 30_000);
+    bench.begin(110, "a");
+    bench.reboot("boot2");
+    bench.disconnect(300);
+    bench.connect(2_000);
+    bench.hello(2_010, OFF, None);
+    bench.begin(2_020, "a");
+    bench.reboot("boot3");
+    bench.disconnect(2_300);
+    bench.connect(4_000);
+    bench.hello(4_010, OFF, None);
+    let ended = (Outcome::DeviceCrashed, Stage::WaitingDeviceReport, Some(Reason::DeviceRestarted));
+    assert_eq!(bench.outcome("a"), ended);
+    assert_eq!(bench.settled("a").1.found.map(|found| found.value), Some(OFF), "it is at its safe level");
+    assert!(bench.withdrawn("a"));
+}

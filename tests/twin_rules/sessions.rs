@@ -4,7 +4,7 @@ use truetwin::{
     property::Property,
     twin::{
         Twin,
-        input::{Body, Cause, Command, Effect, Input},
+        input::{ActionResult, Body, Cause, Command, Effect, Input},
         settings::Settings,
         words::{Outcome, Presence, Reason, Refusal, Stage},
     },
@@ -35,14 +35,16 @@ fn s5_1_the_session_of_the_welcome_is_the_one_that_the_hub_named() {
 }
 
 #[test]
-fn s5_1_the_same_operation_is_never_sent_twice() {
+fn s5_1_the_same_operation_is_sent_once_in_each_session() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 30_000);
     bench.written(110, "a");
-    bench.connect(200);
     bench.hello(210, OFF, None);
+    bench.says(220, "a", ActionResult::Received);
+    bench.connect(300);
+    bench.hello(310, OFF, None);
     bench.until(30_000);
-    assert_eq!(bench.sets(), [op("a")]);
+    assert_eq!(bench.sets(), [op("a"), op("a")]);
 }
 
 #[test]
@@ -57,9 +59,8 @@ fn s5_2_a_withdrawal_goes_out_behind_its_command() {
 }
 
 #[test]
-fn s5_4_an_operation_that_the_new_run_has_not_finished_is_interrupted_and_nobody_knows() {
-    // What holds until 5.4 is due.
-    let mut bench = Bench::relay();
+fn s5_4_what_must_not_be_repeated_is_interrupted_and_nobody_knows() {
+    let mut bench = Bench::online(Property { repeatable: false, ..relay() }, OFF);
     bench.set(100, "a", ON, 8_000);
     bench.begin(110, "a");
     bench.reboot("boot2");

@@ -145,7 +145,6 @@ fn s2_5_a_value_that_cannot_be_read_is_told_to_the_device_and_changes_nothing() 
 
 #[test]
 fn s2_7_a_property_that_vanished_in_a_new_session_ends_what_was_in_flight_as_unknown() {
-    // What holds until 2.7 is due.
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8000);
     bench.begin(110, "a");
@@ -153,7 +152,7 @@ fn s2_7_a_property_that_vanished_in_a_new_session_ends_what_was_in_flight_as_unk
     bench.connect(200);
     bench.hello(210, Value::Number(0.0), None);
     let (outcome, _, reason) = bench.outcome("a");
-    assert_eq!((outcome, reason), (Outcome::Interrupted, Some(Reason::DeviceRestarted)));
+    assert_eq!((outcome, reason), (Outcome::Interrupted, Some(Reason::PropertyChanged)));
 }
 
 #[test]

@@ -5,19 +5,22 @@
 //! | [`board`] | the trait that a body implements; a relay over `embedded-hal` pins |
 //! | [`machine`] | the rules, as a state machine: bytes and `now` in, movements and bytes out; no socket, no clock |
 //! | [`link`] | one MQTT connection over any `embedded-io-async` byte stream; drives the machine |
-//! | [`store`] | what survives a reboot: designed, not used yet |
+//! | [`store`] | the few bytes that survive a reboot, for actions that must not run twice |
 //!
-//! The rules are those of [`truetwin_wire`] (*What a device does, by level*); this core is **level 2**:
+//! The rules are those of [`truetwin_wire`] (*What a device does, by level*); this core is **level 3**:
 //!
 //! - it obeys only commands of the session of the last welcome, never retained ones, never late ones, and reads all that is
 //!   buffered before it begins to drive;
 //! - it says `completed` only of what it has read back, and answers a repeated `op` without moving;
-//! - it begins an operation at most once in a run.
+//! - it begins an operation at most once in a run, and one of a non-repeatable action at most once at all, as far as the
+//!   body has a [`store`];
+//! - it keeps receiving while something moves: a newer set takes the older one's place, a withdrawal finishes or stops it,
+//!   properties move side by side unless they exclude each other;
+//! - the end of an operation is told until the broker has acknowledged it, also over a reconnect;
+//! - outputs go to their safe level when the hub is gone, without it.
 //!
-//! Not there yet, and so not promised (level 3, and parts marked *later* in the protocol): pre-emption by a newer set of the
-//! same property, stopping what has begun, several movements at a time (sets wait in a queue of four, further ones are
-//! `busy`), an outbox that outlives a reconnect, fail-safe levels while the hub is gone, actions (`run` is `unsupported`) and
-//! their log of intents, paging of a description, `get_log`.
+//! Bounds: eight properties, four actions, eight things that move, four commands that wait, eight operations remembered,
+//! 4 KiB of events. Not there yet: paging of a description (`describe`), the marks (`get_log`).
 #![cfg_attr(not(test), no_std)]
 
 pub mod board;
@@ -30,6 +33,6 @@ pub mod store;
 mod tests;
 mod value;
 
-pub use board::{Board, Relay, Relays};
+pub use board::{Board, Part, Relay, Relays};
 pub use machine::{Identity, Machine, Start};
 pub use truetwin_wire as wire;

@@ -11,9 +11,10 @@ use core::{
 
 use embassy_futures::select::{Either, select};
 use embassy_time::{Duration, Timer, with_timeout};
+use heapless::Deque;
 use minimq::{
-    Buffers, ConfigBuilder, Connection, Error, Io, PeerError, PubError, Publication, QoS, ReasonCode, RetainHandling,
-    Session, SubscriptionOptions, TopicFilter, Will,
+    Buffers, ConfigBuilder, Connection, Error, Io, Op, PeerError, PubError, Publication, QoS, ReasonCode,
+    RetainHandling, Session, SubscriptionOptions, TopicFilter, Will,
 };
 use truetwin_wire::{
     device::write_will,
@@ -26,7 +27,7 @@ use crate::{
     machine::{Heard, Machine},
 };
 
-/// How long connecting, subscribing, and each writing may take. minimq waits for ever for a CONNACK that was lost, and a write
+/// How long each writing may take, and half of what connecting and subscribing may take together. minimq waits for ever for a CONNACK that was lost, and a write
 /// into a full window of a peer that is gone would hold the task that drives.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -42,6 +43,13 @@ const SEND_BYTES: usize = EVENT_BYTES_MAX + 2048 + 512;
 /// Most messages that are read before something is driven: ten times what a hub can have in flight to one board. Only a
 /// flood has more, and a flood must not keep a board from finishing what it has begun.
 const READ_MAX: usize = 64;
+
+/// Most events whose acknowledgement is watched for: minimq keeps what is not acknowledged in `SEND_BYTES`, where no more
+/// than some fifteen reports fit. What is sent beyond is told again after a reconnect.
+const WATCHED_MAX: usize = 16;
+
+/// Events on their way, with their `seq`.
+type Watched = Deque<(Op, u32), WATCHED_MAX>;
 
 /// The memory of one connection; several hundred bytes too many for a small stack, so the body says where it lies.
 pub struct Memory {
@@ -88,6 +96,17 @@ pub enum End {
     BadAccount,
 }
 
+/// Lets the machine do what is due while there is no connection: what has begun is watched to its end, and outputs go to
+/// their safe level when their time has come. Never ends; the body drops it when it has dialled.
+pub async fn idle<B: Board>(machine: &mut Machine<'_>, board: &mut B, clock: impl Fn() -> u64) {
+    loop {
+        machine.step(clock(), board);
+        let now_ms = clock();
+        // At least a millisecond, so that a clock that stands still does not make this spin.
+        after(machine.deadline(board).map(|at_ms| at_ms.saturating_sub(now_ms).max(1))).await;
+    }
+}
+
 /// Connects and serves until the connection ends. `clock` is the time since the start of this run, milliseconds.
 pub async fn serve<I: Io, B: Board>(
     io: I,
@@ -99,7 +118,7 @@ pub async fn serve<I: Io, B: Board>(
     mut note: impl FnMut(Note<'_>),
 ) -> End {
     let end = run(io, password, memory, machine, board, &clock, &mut note).await;
-    machine.disconnected();
+    machine.disconnected(clock());
     end
 }
 
@@ -124,26 +143,27 @@ async fn run<I: Io, B: Board>(
     let Some(config) = config(device, password, memory, &status, will) else { return End::BadAccount };
     let mut session = Session::new(config);
 
-    let mut mqtt = match with_timeout(PATIENCE, session.connect(io)).await {
-        Ok(Ok(mqtt)) => mqtt,
-        Ok(Err(error)) => return ended(&error),
-        Err(_) => return End::TimedOut,
+    let connecting = async {
+        let mut mqtt = session.connect(io).await.map_err(|error| ended(&error))?;
+        subscribed(&mut mqtt, &command).await?;
+        Ok(mqtt)
     };
-    match with_timeout(PATIENCE, subscribed(&mut mqtt, &command)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(end)) => return end,
-        Err(_) => return End::TimedOut,
-    }
+    let mut mqtt = match select(with_timeout(PATIENCE * 2, connecting), idle(machine, board, clock)).await {
+        Either::First(Ok(Ok(mqtt))) => mqtt,
+        Either::First(Ok(Err(end))) => return end,
+        Either::First(Err(_)) | Either::Second(()) => return End::TimedOut,
+    };
+    let mut watched = Watched::new();
     note(Note::Connected);
     machine.step(clock(), board); // what moved while there was no connection belongs into the hello
     machine.connected(clock(), board);
 
     loop {
-        if let Err(end) = send(&mut mqtt, &event, machine).await {
+        if let Err(end) = send(&mut mqtt, &event, machine, &mut watched).await {
             return end;
         }
         let now_ms = clock();
-        let due = machine.deadline().map(|at_ms| at_ms.saturating_sub(now_ms));
+        let due = machine.deadline(board).map(|at_ms| at_ms.saturating_sub(now_ms));
         let mut next = match select(mqtt.poll(), after(due)).await {
             Either::First(message) => Some(message),
             Either::Second(()) => None,
@@ -164,6 +184,7 @@ async fn run<I: Io, B: Board>(
             }
             next = ready(mqtt.poll()).await;
         }
+        acknowledge(&mqtt, machine, &mut watched);
         machine.step(clock(), board);
         if machine.welcome_overdue(clock()) {
             return End::NoWelcome;
@@ -197,7 +218,12 @@ async fn subscribed<I: Io>(mqtt: &mut Connection<'_, '_, I>, topic: &str) -> Res
 }
 
 /// Hands over what the outbox holds, as far as the window of unacknowledged packets has room.
-async fn send<I: Io>(mqtt: &mut Connection<'_, '_, I>, topic: &str, machine: &mut Machine<'_>) -> Result<(), End> {
+async fn send<I: Io>(
+    mqtt: &mut Connection<'_, '_, I>,
+    topic: &str,
+    machine: &mut Machine<'_>,
+    watched: &mut Watched,
+) -> Result<(), End> {
     while let Some(event) = machine.outgoing() {
         if !mqtt.can_publish(QoS::AtLeastOnce) {
             return Ok(()); // the next acknowledgement makes room, and wakes us
@@ -205,7 +231,13 @@ async fn send<I: Io>(mqtt: &mut Connection<'_, '_, I>, topic: &str, machine: &mu
         let publication = Publication::bytes(topic, event).qos(QoS::AtLeastOnce);
         match with_timeout(PATIENCE, mqtt.publish(publication)).await {
             Err(_) => return Err(End::TimedOut),
-            Ok(Ok(_)) => machine.sent(),
+            Ok(Ok(op)) => {
+                if let (Some(op), Some(seq)) = (op, machine.outgoing_seq()) {
+                    // Without room it is told again after a reconnect, as `WATCHED_MAX` says.
+                    let _told_again = watched.push_back((op, seq));
+                }
+                machine.sent();
+            }
             Ok(Err(PubError::Payload(()) | PubError::Session(Error::NotReady | Error::Resource(_)))) => {
                 if !mqtt.session().is_publish_quiescent() {
                     return Ok(()); // no room beside what is not acknowledged yet
@@ -216,6 +248,19 @@ async fn send<I: Io>(mqtt: &mut Connection<'_, '_, I>, topic: &str, machine: &mu
         }
     }
     Ok(())
+}
+
+/// Says which events the broker has taken over.
+fn acknowledge<I: Io>(mqtt: &Connection<'_, '_, I>, machine: &mut Machine<'_>, watched: &mut Watched) {
+    for _ in 0..watched.len() {
+        let Some((op, seq)) = watched.pop_front() else { break };
+        if mqtt.is_complete(&op) {
+            machine.acknowledged(seq);
+        } else {
+            // There is room: it was just taken out.
+            let _always_room = watched.push_back((op, seq));
+        }
+    }
 }
 
 fn ended<E>(error: &Error<E>) -> End {

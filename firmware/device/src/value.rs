@@ -6,8 +6,9 @@ use truetwin_wire::{
     words::{KindWord, ReasonWord},
 };
 
-/// Checks a wish against the description and brings it into the property's own form.
-pub(crate) fn checked(spec: &PropertySpec<'_>, wish: &Scalar) -> Result<Scalar, ReasonWord> {
+/// Checks a wish against the description and brings it into the property's own form; whether it had to be brought into the
+/// range, too.
+pub(crate) fn checked(spec: &PropertySpec<'_>, wish: &Scalar) -> Result<(Scalar, bool), ReasonWord> {
     if !spec.settable {
         return Err(ReasonWord::Unsupported);
     }
@@ -24,8 +25,25 @@ pub(crate) fn checked(spec: &PropertySpec<'_>, wish: &Scalar) -> Result<Scalar, 
         (KindWord::Unknown, _) => return Err(ReasonWord::Unsupported),
         _ => return Err(ReasonWord::Malformed),
     };
-    let outside = |number: f64| spec.min.is_some_and(|min| number < min) || spec.max.is_some_and(|max| number > max);
-    if value.as_f64().is_some_and(outside) { Err(ReasonWord::OutOfRange) } else { Ok(value) }
+    let Some(number) = value.as_f64() else { return Ok((value, false)) };
+    let end = match (spec.min, spec.max) {
+        (Some(min), _) if number < min => min,
+        (_, Some(max)) if number > max => max,
+        _ => return Ok((value, false)),
+    };
+    if !spec.clamps {
+        return Err(ReasonWord::OutOfRange);
+    }
+    let whole = || end_of_integer(end);
+    let clamped = if spec.kind == KindWord::Integer { whole() } else { Scalar::number(end) };
+    clamped.map(|end| (end, true)).ok_or(ReasonWord::OutOfRange)
+}
+
+/// An end of the range as a whole number; `None` where it is none.
+fn end_of_integer(end: f64) -> Option<Scalar> {
+    #[expect(clippy::cast_possible_truncation, reason = "compared with what it was")]
+    let whole = end as i32;
+    (f64::from(whole) == end).then_some(Scalar::Integer(whole))
 }
 
 /// Whether two values count as the same: numbers within the tolerance, or else half a step; everything else exactly.

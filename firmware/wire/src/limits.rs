@@ -41,6 +41,10 @@ pub const NUMBER_MAX: f64 = 1e15;
 /// Most arguments of an action: with texts of any length more would not fit into one command anyway.
 pub const ARGS_MAX: usize = 8;
 
+/// Longest `args` of a `run`, bytes of JSON as they stand in the command: a board keeps them while the action waits. Longer
+/// ones are `rejected`, reason `malformed`.
+pub const ARGS_BYTES_MAX: usize = 192;
+
 /// Whether a text may name a device: 1 to 32 of `a-z 0-9 _ -`. It stands in a topic, so nothing else may.
 pub fn is_device_name(text: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&text.len())

@@ -160,6 +160,8 @@ words! {
         Periodic = "periodic",
         /// The hub asked.
         Query = "query",
+        /// The device went to its safe level, because the hub was gone (semantics 6.4).
+        Failsafe = "failsafe",
     }
 }
 

@@ -6,12 +6,13 @@ mod common;
 use common::{Means, bytes, cases, number, scalar, text, value};
 use serde_json::{Value, json};
 use truetwin_wire::{
+    Scalar,
     device::{
-        ActionReport, Command, Description, DeviceState, Envelope, Event, Head, Hello, ParseErrorKind, PropertySpec,
-        Reading, parse, write,
+        ActionReport, ActionSpec, Command, Description, DeviceState, Envelope, Event, Failsafe, Head, Hello,
+        ParseErrorKind, PropertySpec, Reading, parse, write,
     },
     limits::EVENT_BYTES_MAX,
-    words::{CauseWord, EvidenceWord, KindWord, ReasonWord, ReportResult, RoleWord},
+    words::{CauseWord, ClassWord, EvidenceWord, KindWord, OnWithdraw, ReasonWord, ReportResult, RoleWord},
 };
 
 #[test]
@@ -113,21 +114,15 @@ fn written(means: &Value) -> Vec<u8> {
             seen: means["seen"][name].as_str(),
         })
         .collect();
-    let specs: Vec<PropertySpec<'_>> = means["properties"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|p| PropertySpec {
-            role: Some(RoleWord::read(text(p, "role"))),
-            expected_ms: Some(u32::try_from(number(p, "expected_ms")).unwrap()),
-            stable_ms: Some(u32::try_from(number(p, "stable_ms")).unwrap()),
-            ..PropertySpec::new(
-                text(p, "name"),
-                KindWord::read(text(p, "kind")),
-                EvidenceWord::read(text(p, "feedback")),
-            )
-        })
-        .collect();
+    let list = |field: &str| means[field].as_array().cloned().unwrap_or_default();
+    let (properties, actions) = (list("properties"), list("actions"));
+    let safe: Vec<Option<Scalar>> = properties.iter().map(|p| p.get("failsafe").map(|f| scalar(&f["value"]))).collect();
+    let specs: Vec<PropertySpec<'_>> = properties.iter().zip(&safe).map(|(p, safe)| spec(p, safe.as_ref())).collect();
+    let actions: Vec<ActionSpec<'_>> = actions.iter().map(action).collect();
+    let groups = list("exclusive");
+    let groups: Vec<Vec<&str>> =
+        groups.iter().map(|g| g.as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect()).collect();
+    let exclusive: Vec<&[&str]> = groups.iter().map(Vec::as_slice).collect();
     let event = match text(means, "event") {
         "heartbeat" => Event::Heartbeat,
         "device_state" => Event::DeviceState(DeviceState {
@@ -151,7 +146,7 @@ fn written(means: &Value) -> Vec<u8> {
             fw: text(means, "fw"),
             model: text(means, "model"),
             desc: text(means, "desc"),
-            description: Description { properties: &specs, actions: &[] },
+            description: Description { properties: &specs, actions: &actions, exclusive: &exclusive },
             readings: &readings,
             cause: CauseWord::read(text(means, "cause")),
         }),
@@ -160,4 +155,36 @@ fn written(means: &Value) -> Vec<u8> {
     let mut buffer = [0; EVENT_BYTES_MAX];
     let len = write(&envelope, &event, &mut buffer).unwrap();
     buffer[..len].to_vec()
+}
+
+fn spec<'a>(p: &'a Value, safe: Option<&'a Scalar>) -> PropertySpec<'a> {
+    let ms = |field: &str| p.get(field).map(|_| u32::try_from(number(p, field)).unwrap());
+    let float = |field: &str| p[field].as_f64();
+    PropertySpec {
+        role: p["role"].as_str().map(RoleWord::read),
+        unit: p["unit"].as_str(),
+        min: float("min"),
+        max: float("max"),
+        step: float("step"),
+        tolerance: float("tolerance"),
+        class: p["class"].as_str().map(ClassWord::read),
+        expected_ms: ms("expected_ms"),
+        stable_ms: ms("stable_ms"),
+        min_interval_ms: ms("min_interval_ms"),
+        repeatable: p["repeatable"].as_bool(),
+        clamps: p["clamps"] == json!(true),
+        on_withdraw: p["on_withdraw"].as_str().map(OnWithdraw::read),
+        failsafe: safe
+            .map(|value| Failsafe { value, after_ms: u32::try_from(number(&p["failsafe"], "after_ms")).unwrap() }),
+        ..PropertySpec::new(text(p, "name"), KindWord::read(text(p, "kind")), EvidenceWord::read(text(p, "feedback")))
+    }
+}
+
+fn action(a: &Value) -> ActionSpec<'_> {
+    ActionSpec {
+        role: a["role"].as_str().map(RoleWord::read),
+        feedback: a["feedback"].as_str().map(EvidenceWord::read),
+        expected_ms: a.get("expected_ms").map(|_| u32::try_from(number(a, "expected_ms")).unwrap()),
+        ..ActionSpec::new(text(a, "name"), a["repeatable"] == json!(true))
+    }
 }

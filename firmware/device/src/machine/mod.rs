@@ -4,32 +4,49 @@
 //! do what is due ([`Machine::step`]), then send what it has to say ([`Machine::outgoing`]), then wait for a message or until
 //! [`Machine::deadline`]. Nothing moves but in `step`, so a withdrawal that was buffered behind a set is always seen first.
 
+mod motion;
 mod operations;
 mod say;
+mod session;
 
 use heapless::{Deque, Vec};
 use truetwin_wire::{
     Scalar,
-    device::{self, Command, DescHash, Description, Event, Head, ParseError, desc_hash},
-    limits::{self, EVENT_BYTES_MAX},
-    words::{CommandWord, ReasonWord},
+    device::{self, Command, DescHash, desc_hash},
+    limits::{self, ARGS_BYTES_MAX, EVENT_BYTES_MAX},
+    words::{CauseWord, ReasonWord, ReportResult},
 };
 
 use crate::{
-    board::Board,
+    board::{Board, Part},
     outbox::Outbox,
-    ring::{Id, Ring},
+    ring::{Ended, Id, Ring, Told},
+    store::Fate,
 };
+
+/// What this core promises (protocol, *What a device does, by level*).
+pub const LEVEL: u8 = 3;
 
 /// Most properties of one board; the memory for `seen` is fixed.
 pub const PROPERTIES_MAX: usize = 8;
 
-/// Most sets that wait for the one that moves. The hub sends one per property and gives each a time limit, so a longer queue
-/// would only hold what expires.
-const WAITING_MAX: usize = 4;
+/// Most actions of one board; their names must fit into the hello beside the properties.
+pub const ACTIONS_MAX: usize = 4;
 
-/// How often a moving property is read back, milliseconds: ten times finer than what a person notices.
-const CHECK_MS: u64 = 10;
+/// Most commands that wait for what moves. The hub sends one per property and gives each a time limit, so a longer queue
+/// would only hold what expires; one more is `rejected`, reason `busy`.
+pub const WAITING_MAX: usize = 4;
+
+/// Most things that move at a time: each property once. What comes on top waits.
+const MOVING_MAX: usize = PROPERTIES_MAX;
+
+/// How often a moving property is read back, and what waits is looked at, milliseconds: ten times finer than what a person
+/// notices.
+pub const CHECK_MS: u64 = 10;
+
+/// How often a movement whose end the board can foresee is reported as `working`, milliseconds: often enough for somebody
+/// who waits, seldom enough for a radio.
+const WORKING_MS: u64 = 2_000;
 
 /// How long a welcome may take, milliseconds. It is what lateness is counted from, so a command can never be later than its
 /// limit plus this.
@@ -67,6 +84,8 @@ pub enum Unusable {
     Device,
     /// More than [`PROPERTIES_MAX`] properties.
     TooManyProperties,
+    /// More than [`ACTIONS_MAX`] actions.
+    TooManyActions,
     /// The hello would be longer than an event may be.
     HelloTooLong,
 }
@@ -103,22 +122,34 @@ pub enum Dropped {
     NotYet,
 }
 
-/// A set that has not begun.
+/// What is wanted.
+enum Wish {
+    /// A value of a property.
+    Value(Scalar),
+    /// Arguments of an action, as they stood in the command.
+    Args(heapless::String<ARGS_BYTES_MAX>),
+}
+
+/// A command that has not begun.
 struct Waiting {
     op: Id,
-    property: usize,
-    wish: Scalar,
+    part: Part,
+    wish: Wish,
+    clamped: bool,
     hub_ms: u64,
     ttl_ms: u32,
 }
 
-/// A set that has begun.
+/// A command that has begun.
 struct Moving {
     op: Id,
-    property: usize,
-    wish: Scalar,
+    part: Part,
+    /// The value; `None` for an action.
+    wish: Option<Scalar>,
+    clamped: bool,
     begun_ms: u64,
     check_ms: u64,
+    working_ms: u64,
 }
 
 /// One device.
@@ -137,9 +168,25 @@ pub struct Machine<'d> {
     heartbeat_ms: u64,
     next_heartbeat_ms: u64,
     waiting: Deque<Waiting, WAITING_MAX>,
-    moving: Option<Moving>,
+    moving: Vec<Moving, MOVING_MAX>,
     ended: Ring,
     seen: Vec<Option<Id>, PROPERTIES_MAX>,
+    /// When each property last began to move (`min_interval_ms`).
+    begun_ms: Vec<Option<u64>, PROPERTIES_MAX>,
+    /// Since when there has been no session; `None` within one.
+    gone_ms: Option<u64>,
+    /// Which outputs have gone to their safe level in this absence.
+    failed_safe: Vec<bool, PROPERTIES_MAX>,
+    /// Why the state changed while nobody could be told.
+    changed_alone: Option<CauseWord>,
+    /// What still moves has to be told to the new session.
+    greet_again: bool,
+    /// When the board is asked next whether it noticed something.
+    watch_ms: u64,
+    /// When what waits is looked at again; `None` if nothing waits.
+    retry_ms: Option<u64>,
+    /// The memory of non-repeatable actions cannot be read.
+    store_failed: bool,
     outbox: Outbox,
     lost_events: u32,
 }
@@ -154,14 +201,19 @@ impl<'d> Machine<'d> {
         if !limits::is_device_name(identity.device) {
             return Err(Unusable::Device);
         }
-        let mut seen = Vec::new();
-        seen.resize(board.properties().len(), None).map_err(|_| Unusable::TooManyProperties)?;
+        let count = board.properties().len();
+        let (mut seen, mut begun_ms, mut failed_safe) = (Vec::new(), Vec::new(), Vec::new());
+        seen.resize(count, None).map_err(|_| Unusable::TooManyProperties)?;
+        begun_ms.resize(count, None).map_err(|_| Unusable::TooManyProperties)?;
+        failed_safe.resize(count, false).map_err(|_| Unusable::TooManyProperties)?;
+        if board.actions().len() > ACTIONS_MAX {
+            return Err(Unusable::TooManyActions);
+        }
         if start == Start::Unclean {
             board.make_safe();
         }
         let mut scratch = [0; EVENT_BYTES_MAX];
-        let desc = desc_hash(&Description { properties: board.properties(), actions: &[] }, &mut scratch)
-            .map_err(|_| Unusable::HelloTooLong)?;
+        let desc = desc_hash(&say::description(board), &mut scratch).map_err(|_| Unusable::HelloTooLong)?;
         let mut machine = Self {
             identity,
             boot,
@@ -175,9 +227,17 @@ impl<'d> Machine<'d> {
             heartbeat_ms: 0,
             next_heartbeat_ms: 0,
             waiting: Deque::new(),
-            moving: None,
+            moving: Vec::new(),
             ended: Ring::default(),
             seen,
+            begun_ms,
+            gone_ms: Some(0),
+            failed_safe,
+            changed_alone: None,
+            greet_again: false,
+            watch_ms: 0,
+            retry_ms: None,
+            store_failed: false,
             outbox: Outbox::new(),
             lost_events: 0,
         };
@@ -188,6 +248,7 @@ impl<'d> Machine<'d> {
         }
         (machine.seq, machine.hello_ms) = (0, None);
         machine.outbox.clear();
+        machine.remember_kept(board);
         Ok(machine)
     }
 
@@ -203,18 +264,24 @@ impl<'d> Machine<'d> {
 
     /// A connection was made and the command topic subscribed: greets.
     pub fn connected(&mut self, now_ms: u64, board: &mut impl Board) {
-        self.disconnected();
+        self.disconnected(now_ms);
         self.hello(now_ms, board);
     }
 
-    /// The connection is gone: ends the session. What has begun goes on; what has not begun is forgotten, and so is what
-    /// was not sent (an outbox that outlives a reconnect is level 3): the hub asks after the next hello.
-    pub fn disconnected(&mut self) {
-        self.session = None;
+    /// The connection is gone: ends the session. What has begun goes on; what has not begun is forgotten. Reports of ends
+    /// that were not acknowledged are told again in the next session; whatever else was not sent is in its hello.
+    pub fn disconnected(&mut self, now_ms: u64) {
+        if self.session.take().is_some() {
+            self.gone_ms = Some(now_ms);
+        }
         self.smallest_ms = None;
         self.hello_ms = None;
         self.waiting.clear();
+        self.retry_ms = None;
         self.outbox.clear();
+        for ended in self.ended.iter_mut().filter(|ended| matches!(ended.told, Told::Sent(_))) {
+            ended.told = Told::Owed;
+        }
     }
 
     /// Takes one message from the hub. Moves nothing.
@@ -237,9 +304,9 @@ impl<'d> Machine<'d> {
                 Err(dropped) => Heard::Dropped(dropped),
                 Ok(()) => self.set(op, property, &value, (head.hub_ms, ttl_ms), now_ms, board),
             },
-            Command::Run { head, op, action, .. } => match self.of_this_session(&head, now_ms) {
+            Command::Run { head, op, action, args, ttl_ms } => match self.of_this_session(&head, now_ms) {
                 Err(dropped) => Heard::Dropped(dropped),
-                Ok(()) => self.reject(op, action, None, ReasonWord::Unsupported, now_ms, board),
+                Ok(()) => self.run(op, action, args, (head.hub_ms, ttl_ms), now_ms, board),
             },
             Command::GetDeviceState { head, op, property } => match self.of_this_session(&head, now_ms) {
                 Err(dropped) => Heard::Dropped(dropped),
@@ -253,28 +320,14 @@ impl<'d> Machine<'d> {
         }
     }
 
-    /// Does what is due: looks at what moves, begins what waits, sends a heartbeat.
-    pub fn step(&mut self, now_ms: u64, board: &mut impl Board) {
-        self.look(now_ms, board);
-        while self.moving.is_none() {
-            let Some(next) = self.waiting.pop_front() else { break };
-            self.begin(next, now_ms, board);
-        }
-        if self.session.is_some() && now_ms >= self.next_heartbeat_ms {
-            self.next_heartbeat_ms = now_ms + self.heartbeat_ms;
-            // Behind other events that could not be sent it would say nothing new.
-            if self.outbox.is_empty() {
-                self.emit(&Event::Heartbeat, now_ms);
-            }
-        }
-    }
-
     /// When [`Machine::step`] is due next, milliseconds of the same clock; spurious calls do no harm.
-    pub fn deadline(&self) -> Option<u64> {
-        let check = self.moving.as_ref().map(|m| m.check_ms);
+    pub fn deadline(&self, board: &impl Board) -> Option<u64> {
+        let check = self.moving.iter().map(|m| m.check_ms).min();
         let heartbeat = self.session.as_ref().map(|_| self.next_heartbeat_ms);
         let welcome = self.hello_ms.filter(|_| self.session.is_none()).map(|hello| hello + WELCOME_MS_MAX + 1);
-        [check, heartbeat, welcome].into_iter().flatten().min()
+        let watch = board.watch_ms().map(|_| self.watch_ms);
+        let safe = self.next_failsafe_ms(board);
+        [check, heartbeat, welcome, watch, safe, self.retry_ms].into_iter().flatten().min()
     }
 
     /// Whether the hub has not answered the hello in time: connect again.
@@ -284,7 +337,12 @@ impl<'d> Machine<'d> {
 
     /// The event to be sent next.
     pub fn outgoing(&self) -> Option<&[u8]> {
-        self.outbox.front()
+        self.outbox.front().map(|(event, _)| event)
+    }
+
+    /// The `seq` of the event to be sent next.
+    pub fn outgoing_seq(&self) -> Option<u32> {
+        self.outbox.front().map(|(_, seq)| seq)
     }
 
     /// The event was handed over (or cannot be sent at all).
@@ -292,63 +350,34 @@ impl<'d> Machine<'d> {
         self.outbox.pop();
     }
 
+    /// The broker has the event with this `seq`. A body that does not know does not call this: the hub then hears the last
+    /// ends again in each new session, which does no harm.
+    pub fn acknowledged(&mut self, seq: u32) {
+        for ended in self.ended.iter_mut().filter(|ended| ended.told == Told::Sent(seq)) {
+            ended.told = Told::Done;
+        }
+    }
+
     /// How many events found no room in the outbox in this run.
     pub fn lost_events(&self) -> u32 {
         self.lost_events
     }
 
-    fn welcome(&mut self, head: &Head<'_>, hub: &str, epoch: u32, heartbeat_ms: u32, now_ms: u64) -> Heard {
-        if self.hello_ms.is_none_or(|hello| now_ms > hello + WELCOME_MS_MAX) {
-            return Heard::Dropped(Dropped::LateWelcome);
-        }
-        if self.hub.as_ref().is_some_and(|(known, last)| known == hub && epoch < *last) {
-            return Heard::Dropped(Dropped::EarlierEpoch);
-        }
-        let (Ok(session), Ok(hub)) = (Id::try_from(head.session), Id::try_from(hub)) else {
-            return Heard::Dropped(Dropped::Unreadable);
-        };
-        self.session = Some(session);
-        self.hub = Some((hub, epoch));
-        self.known = true;
-        self.waiting.clear(); // they were of another session
-        self.smallest_ms = Some(behind(now_ms, head.hub_ms));
-        self.heartbeat_ms = u64::from(heartbeat_ms).max(HEARTBEAT_MS_MIN);
-        self.next_heartbeat_ms = now_ms + self.heartbeat_ms;
-        Heard::Welcome
-    }
-
-    /// Checks the session of a command and learns from its clock.
-    fn of_this_session(&mut self, head: &Head<'_>, now_ms: u64) -> Result<(), Dropped> {
-        if self.session.as_ref().is_none_or(|session| session != head.session) {
-            return Err(Dropped::OtherSession);
-        }
-        let behind = behind(now_ms, head.hub_ms);
-        self.smallest_ms = Some(self.smallest_ms.map_or(behind, |smallest| smallest.min(behind)));
-        Ok(())
-    }
-
-    /// Whether a command came, or would begin, later than it may: only differences of the two clocks count, so neither
-    /// needs to know the time of day.
-    fn is_late(&self, hub_ms: u64, ttl_ms: u32, now_ms: u64) -> bool {
-        let smallest = self.smallest_ms.unwrap_or(i64::MAX);
-        behind(now_ms, hub_ms).saturating_sub(smallest) > i64::from(ttl_ms)
-    }
-
-    fn unreadable(&mut self, error: ParseError<'_>, now_ms: u64, board: &mut impl Board) -> Heard {
-        let ours = error.session.is_some() && error.session == self.session.as_deref();
-        let action = match error.command {
-            Some(CommandWord::Set) => "set",
-            Some(CommandWord::Run) => "run",
-            _ => return Heard::Dropped(Dropped::Unreadable),
-        };
-        match error.op {
-            Some(op) if ours => self.reject(op, action, None, ReasonWord::Malformed, now_ms, board),
-            _ => Heard::Dropped(Dropped::Unreadable),
+    /// Takes what the last run kept into the ring.
+    fn remember_kept(&mut self, board: &mut impl Board) {
+        let Some(store) = board.store() else { return };
+        match store.kept() {
+            Err(_) => self.store_failed = true,
+            Ok(None) => {}
+            Ok(Some((op, fate))) => {
+                let (result, reason) = match fate {
+                    Fate::Completed => (ReportResult::Completed, None),
+                    Fate::Failed => (ReportResult::Failed, None),
+                    Fate::Begun => (ReportResult::Failed, Some(ReasonWord::Interrupted)),
+                };
+                // Told only when asked: the hub of this run may be another one.
+                self.ended.remember(Ended { op, part: None, result, reason, clamped: false, told: Told::Done });
+            }
         }
     }
-}
-
-/// How far this clock is ahead of the hub's; both are arbitrary, so only differences of this mean anything.
-fn behind(now_ms: u64, hub_ms: u64) -> i64 {
-    now_ms.wrapping_sub(hub_ms).cast_signed()
 }

@@ -2,12 +2,16 @@
 
 use truetwin_wire::{
     Scalar,
-    device::PropertySpec,
+    device::{ActionSpec, Args, PropertySpec},
     hub::{ActionReport, Command, DeviceState, Event, Hello, Incoming, decode_event, encode},
-    words::{EvidenceWord, KindWord, ReasonWord, ReportResult},
+    words::{CauseWord, EvidenceWord, KindWord, ReasonWord, ReportResult},
 };
 
-use crate::{Board, Identity, Machine, Start, machine::Heard};
+use crate::{
+    Board, Identity, Machine, Part, Start,
+    machine::Heard,
+    store::{Fate, Op, Store, StoreFailed},
+};
 
 /// What the bench does when it is driven.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,8 +33,46 @@ pub(super) struct Bench {
     pub(super) readable: bool,
     pub(super) drives: usize,
     pub(super) safe: usize,
-    specs: [PropertySpec<'static>; 3],
+    pub(super) specs: [PropertySpec<'static>; 3],
+    pub(super) exclusive: &'static [&'static [&'static str]],
+    pub(super) ready: bool,
+    pub(super) refuses: Option<ReasonWord>,
+    pub(super) stops: usize,
+    pub(super) eta_ms: Option<u32>,
+    /// What each run was begun with.
+    pub(super) runs: Vec<(usize, String)>,
+    /// How what runs has ended.
+    pub(super) action_end: Option<Result<(), ReasonWord>>,
+    pub(super) noticed: Option<CauseWord>,
+    pub(super) memory: Option<Memory>,
 }
+
+/// A few bytes that survive a reboot, with a switch for a worn-out flash.
+#[derive(Clone, Default)]
+pub(super) struct Memory {
+    pub(super) kept: Option<(String, Fate)>,
+    pub(super) writes: usize,
+    pub(super) worn: bool,
+}
+
+impl Store for Memory {
+    fn kept(&mut self) -> Result<Option<(Op, Fate)>, StoreFailed> {
+        if self.worn { Err(StoreFailed) } else { Ok(self.kept.as_ref().map(|(op, fate)| (op.parse().unwrap(), *fate))) }
+    }
+
+    fn keep(&mut self, op: &str, fate: Fate) -> Result<(), StoreFailed> {
+        self.writes += 1;
+        self.kept = Some((op.to_owned(), fate));
+        if self.worn { Err(StoreFailed) } else { Ok(()) }
+    }
+}
+
+/// `press` may be done twice, `pulse` may not, nobody knows of `mute` whether it was done.
+static ACTIONS: [ActionSpec<'static>; 3] = [
+    ActionSpec::new("press", true),
+    ActionSpec::new("pulse", false),
+    ActionSpec { feedback: Some(EvidenceWord::None), ..ActionSpec::new("mute", true) },
+];
 
 impl Bench {
     pub(super) fn arrive(&mut self) {
@@ -69,6 +111,56 @@ impl Board for Bench {
         self.safe += 1;
         self.now[0] = Scalar::Bool(false);
     }
+
+    fn actions(&self) -> &[ActionSpec<'_>] {
+        &ACTIONS
+    }
+
+    fn exclusive(&self) -> &[&[&str]] {
+        self.exclusive
+    }
+
+    fn stop(&mut self, property: usize) {
+        self.stops += 1;
+        self.wished[property] = None;
+    }
+
+    fn eta_ms(&mut self, _property: usize) -> Option<u32> {
+        self.eta_ms
+    }
+
+    fn run(&mut self, action: usize, args: Args<'_>) -> Result<(), ReasonWord> {
+        self.runs.push((action, args.as_str().to_owned()));
+        Ok(())
+    }
+
+    fn ended(&mut self, _action: usize) -> Option<Result<(), ReasonWord>> {
+        self.action_end
+    }
+
+    fn action_settle_ms(&self, _action: usize) -> u32 {
+        500
+    }
+
+    fn accepts(&mut self, _part: Part) -> Result<(), ReasonWord> {
+        self.refuses.map_or(Ok(()), Err)
+    }
+
+    fn ready(&mut self, _part: Part) -> bool {
+        self.ready
+    }
+
+    fn watch_ms(&self) -> Option<u32> {
+        self.noticed.map(|_| 50)
+    }
+
+    fn noticed(&mut self) -> Option<CauseWord> {
+        self.noticed
+    }
+
+    fn store(&mut self) -> Option<&mut dyn Store> {
+        self.memory.as_mut().map(|memory| memory as &mut dyn Store)
+    }
 }
 
 pub(super) struct Rig {
@@ -83,7 +175,18 @@ pub(super) struct Rig {
 impl Rig {
     /// Started, not connected.
     pub(super) fn started(start: Start) -> Self {
-        let mut bench = Bench {
+        Self::with(start, Self::bench())
+    }
+
+    /// As [`Rig::started`], on a bench of the test's own.
+    pub(super) fn with(start: Start, mut bench: Bench) -> Self {
+        let identity = Identity { device: "bench", model: "bench", fw: "1" };
+        let machine = Machine::new(identity, "b00t", start, &mut bench).unwrap();
+        Self { machine, bench, now_ms: 1_000, session: "s1", offset_ms: 50_000 }
+    }
+
+    pub(super) fn bench() -> Bench {
+        Bench {
             now: [Scalar::Bool(true), Scalar::Number(20.0), Scalar::Integer(0)],
             wished: [None, None, None],
             mechanics: Mechanics::Works,
@@ -100,19 +203,37 @@ impl Rig {
                 },
                 PropertySpec { settable: false, ..PropertySpec::new("count", KindWord::Integer, EvidenceWord::Sensor) },
             ],
-        };
-        let identity = Identity { device: "bench", model: "bench", fw: "1" };
-        let machine = Machine::new(identity, "b00t", start, &mut bench).unwrap();
-        Self { machine, bench, now_ms: 1_000, session: "s1", offset_ms: 50_000 }
+            exclusive: &[],
+            ready: true,
+            refuses: None,
+            stops: 0,
+            eta_ms: None,
+            runs: Vec::new(),
+            action_end: Some(Ok(())),
+            noticed: None,
+            memory: None,
+        }
     }
 
     /// Connected and welcomed, the hello taken away, the relay off.
     pub(super) fn welcomed() -> Self {
-        let mut rig = Self::started(Start::Unclean);
+        Self::welcomed_with(Self::bench())
+    }
+
+    pub(super) fn welcomed_with(bench: Bench) -> Self {
+        let mut rig = Self::with(Start::Unclean, bench);
         rig.connect();
         assert_eq!(rig.welcome("hub", 7), Heard::Welcome);
         rig.events();
         rig
+    }
+
+    /// Connects again, into the next session; the hello is taken away.
+    pub(super) fn again(&mut self, session: &'static str) {
+        self.connect();
+        self.session = session;
+        self.events();
+        assert_eq!(self.welcome("hub", 7), Heard::Welcome);
     }
 
     pub(super) fn connect(&mut self) {
@@ -155,6 +276,12 @@ impl Rig {
     pub(super) fn withdraw(&mut self, op: &str) -> Heard {
         let (hub_ms, session, op) = (self.hub_ms(), self.session.to_owned(), op.to_owned());
         self.tell(&Command::Withdraw { session, hub_ms, op })
+    }
+
+    pub(super) fn run(&mut self, op: &str, action: &str, args: &[(&str, Scalar)]) -> Heard {
+        let (op, action, session) = (op.to_owned(), action.to_owned(), self.session.to_owned());
+        let args = args.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        self.tell(&Command::Run { session, hub_ms: self.hub_ms(), op, action, args, ttl_ms: 1_000 })
     }
 
     pub(super) fn query(&mut self, op: &str, property: Option<&str>) -> Heard {

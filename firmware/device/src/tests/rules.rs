@@ -188,6 +188,7 @@ fn lateness_is_counted_from_the_fastest_message_of_the_session() {
 fn a_set_that_waited_too_long_behind_another_does_not_begin() {
     let mut rig = Rig::welcomed();
     rig.bench.mechanics = Mechanics::Slow;
+    rig.bench.exclusive = &[&["relay", "target"]];
     rig.switch("op1", true);
     rig.set("op2", "target", Scalar::Number(21.0));
     rig.pass(0);
@@ -240,10 +241,10 @@ fn a_withdrawal_of_what_never_came_is_not_answered_and_keeps_it_from_beginning()
 }
 
 #[test]
-fn more_sets_than_can_wait_are_rejected_busy() {
+fn more_commands_than_can_wait_are_rejected_busy() {
     let mut rig = Rig::welcomed();
     for n in 0..5 {
-        rig.switch(&format!("op{n}"), true);
+        rig.run(&format!("op{n}"), "press", &[]);
     }
     let results = rig.results();
     assert!(results[..4].iter().all(|r| r.1 == Received));
@@ -257,8 +258,8 @@ fn what_it_cannot_do_is_rejected_with_the_reason() {
     rig.set("op2", "count", Scalar::Integer(1));
     rig.set("op3", "target", Scalar::Number(31.0));
     rig.set("op4", "target", Scalar::Bool(true));
-    let (session, hub_ms) = (own("s1"), rig.hub_ms());
-    rig.tell(&Command::Run { session, hub_ms, op: own("op5"), action: own("press"), args: Vec::new(), ttl_ms: 1_000 });
+    rig.run("op5", "dance", &[]);
+    let hub_ms = rig.hub_ms();
     let no_value =
         format!(r#"{{"command":"set","session":"s1","hub_ms":{hub_ms},"op":"op6","property":"relay","ttl_ms":1}}"#);
     rig.machine.handle(no_value.as_bytes(), false, rig.now_ms, &mut rig.bench);
@@ -289,10 +290,10 @@ fn the_deadline_names_the_next_read_back() {
     rig.bench.mechanics = Mechanics::Slow;
     rig.switch("op1", true);
     rig.pass(0);
-    assert_eq!(rig.machine.deadline(), Some(rig.now_ms + 10));
+    assert_eq!(rig.machine.deadline(&rig.bench), Some(rig.now_ms + 10));
     rig.bench.arrive();
     rig.pass(10);
-    assert_eq!(rig.machine.deadline(), Some(1_000 + 5_000), "then the heartbeat");
+    assert_eq!(rig.machine.deadline(&rig.bench), Some(1_000 + 5_000), "then the heartbeat");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn the_hello_carries_the_description_and_the_state() {
     let mut rig = Rig::started(Start::Unclean);
     rig.connect();
     let hello = rig.hello();
-    assert_eq!((hello.proto, hello.level, hello.inline), (1, 2, true));
+    assert_eq!((hello.proto, hello.level, hello.inline), (1, 3, true));
     assert_eq!(hello.desc.len(), 16);
     let properties: Vec<_> = hello.properties.iter().map(|p| (p.name.as_str(), p.kind, p.feedback)).collect();
     let expected = [
@@ -96,7 +96,7 @@ fn a_welcome_that_comes_too_late_is_not_accepted_and_the_hello_is_overdue() {
     let mut rig = Rig::started(Start::Unclean);
     assert_eq!(rig.welcome("hub", 1), Heard::Dropped(Dropped::LateWelcome), "without a hello");
     rig.connect();
-    assert_eq!(rig.machine.deadline(), Some(rig.now_ms + WELCOME_MS_MAX + 1));
+    assert_eq!(rig.machine.deadline(&rig.bench), Some(rig.now_ms + WELCOME_MS_MAX + 1));
     rig.now_ms += WELCOME_MS_MAX;
     assert!(!rig.machine.welcome_overdue(rig.now_ms));
     rig.now_ms += 1;
@@ -112,7 +112,7 @@ fn a_heartbeat_is_sent_by_the_step_that_drives_and_only_in_a_session() {
     rig.pass(1);
     let beat = &rig.events()[0];
     assert_eq!((&beat.event, beat.session.as_str(), beat.boot.as_str()), (&Event::Heartbeat, "s1", "b00t"));
-    rig.machine.disconnected();
+    rig.machine.disconnected(rig.now_ms);
     rig.pass(10_000);
     assert_eq!(rig.events(), []);
 }
@@ -121,7 +121,7 @@ fn a_heartbeat_is_sent_by_the_step_that_drives_and_only_in_a_session() {
 fn a_lost_connection_ends_the_session_and_forgets_what_has_not_begun() {
     let mut rig = Rig::welcomed();
     rig.switch("op1", true);
-    rig.machine.disconnected();
+    rig.machine.disconnected(rig.now_ms);
     assert_eq!(rig.switch("op2", true), Heard::Dropped(Dropped::OtherSession), "even of the session that was");
     rig.pass(0);
     assert_eq!(rig.bench.drives, 0);
@@ -148,7 +148,7 @@ fn what_has_begun_is_finished_without_a_connection_and_seen_in_the_next_hello() 
     rig.bench.mechanics = Mechanics::Slow;
     rig.switch("op1", true);
     rig.pass(0);
-    rig.machine.disconnected();
+    rig.machine.disconnected(rig.now_ms);
     rig.bench.arrive();
     rig.pass(10);
     rig.connect();

@@ -5,6 +5,6 @@ mod write;
 
 pub use read::{Args, Command, Head, ParseError, ParseErrorKind, parse};
 pub use write::{
-    ActionReport, ActionSpec, DescHash, Description, DeviceState, Envelope, Event, Hello, NoRoom, PropertySpec,
-    Reading, desc_hash, write, write_will,
+    ActionReport, ActionSpec, DescHash, Description, DeviceState, Envelope, Event, Failsafe, Hello, NoRoom,
+    PropertySpec, Reading, desc_hash, write, write_will,
 };

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::{
     flat::{Fields, Raw},
-    limits::{COMMAND_BYTES_MAX, is_id, is_name},
+    limits::{ARGS_BYTES_MAX, ARGS_MAX, COMMAND_BYTES_MAX, is_id, is_name},
     scalar::Scalar,
     words::CommandWord,
 };
@@ -114,6 +114,25 @@ pub enum Command<'a> {
 pub struct Args<'a>(&'a str);
 
 impl<'a> Args<'a> {
+    /// Checks and takes arguments as they stand in a command; `None` if they are no flat object of at most [`ARGS_MAX`]
+    /// scalars and [`ARGS_BYTES_MAX`] bytes.
+    pub fn new(text: &'a str) -> Option<Self> {
+        let mut fields = Fields::new(text).ok().filter(|_| text.len() <= ARGS_BYTES_MAX)?;
+        let mut count = 0;
+        while let Some((name, raw)) = fields.next().ok()? {
+            count += 1;
+            if !is_name(name) || raw.scalar().is_none() || count > ARGS_MAX {
+                return None;
+            }
+        }
+        Some(Self(text))
+    }
+
+    /// The arguments as they stand, for keeping them.
+    pub fn as_str(self) -> &'a str {
+        self.0
+    }
+
     /// The arguments in order; one that is no scalar is `None`. Ends early where the object is malformed.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, Option<Scalar>)> {
         let mut fields = Fields::new(self.0).ok();
@@ -317,17 +336,10 @@ impl<'a> Draft<'a> {
     }
 
     fn args(&self) -> Result<Args<'a>, Wrong> {
-        let args = match self.get("args") {
-            None => return Ok(Args("{}")),
-            Some(Raw::Nested(text)) => text,
-            Some(_) => return Err((ParseErrorKind::BadField, "args")),
-        };
-        let mut fields = Fields::new(args).map_err(|_| (ParseErrorKind::BadField, "args"))?;
-        while let Some((name, raw)) = fields.next().map_err(|_| (ParseErrorKind::BadField, "args"))? {
-            if !is_name(name) || raw.scalar().is_none() {
-                return Err((ParseErrorKind::BadField, "args"));
-            }
+        match self.get("args") {
+            None => Ok(Args("{}")),
+            Some(Raw::Nested(text)) => Args::new(text).ok_or((ParseErrorKind::BadField, "args")),
+            Some(_) => Err((ParseErrorKind::BadField, "args")),
         }
-        Ok(Args(args))
     }
 }

@@ -101,10 +101,21 @@ pub struct Description<'a> {
     /// Its actions.
     #[serde(skip_serializing_if = "is_empty")]
     pub actions: &'a [ActionSpec<'a>],
+    /// Groups of properties of which one moves at a time (semantics 4.5).
+    #[serde(skip_serializing_if = "is_empty")]
+    pub exclusive: &'a [&'a [&'a str]],
 }
 
-/// One property of a description; the fields are those of *Description* in the protocol
-/// (`failsafe` is not carried out yet, so it cannot be claimed).
+/// What an output goes to by itself when the hub has been gone (semantics 6.4).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Failsafe<'a> {
+    /// The value, of the property's kind.
+    pub value: &'a Scalar,
+    /// How long the hub must have been gone, milliseconds.
+    pub after_ms: u32,
+}
+
+/// One property of a description; the fields are those of *Description* in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[expect(missing_docs, reason = "the protocol's own document explains the fields, once")]
 pub struct PropertySpec<'a> {
@@ -142,6 +153,8 @@ pub struct PropertySpec<'a> {
     pub clamps: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_withdraw: Option<OnWithdraw>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failsafe: Option<Failsafe<'a>>,
 }
 
 impl<'a> PropertySpec<'a> {
@@ -167,6 +180,7 @@ impl<'a> PropertySpec<'a> {
             repeatable: None,
             clamps: false,
             on_withdraw: None,
+            failsafe: None,
         }
     }
 }
@@ -176,11 +190,25 @@ impl<'a> PropertySpec<'a> {
 pub struct ActionSpec<'a> {
     /// Its name.
     pub name: &'a str,
+    /// What it acts on, to a person: of a lock, a door, a heater it can do harm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleWord>,
+    /// What its `completed` stands on; [`EvidenceWord::None`] if the device cannot tell whether it was done and so never
+    /// says `completed`. Absent: [`EvidenceWord::Firmware`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<EvidenceWord>,
     /// How long it takes, milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_ms: Option<u32>,
     /// Whether doing it twice does no harm.
     pub repeatable: bool,
+}
+
+impl<'a> ActionSpec<'a> {
+    /// An action that has nothing else to say.
+    pub const fn new(name: &'a str, repeatable: bool) -> Self {
+        Self { name, role: None, feedback: None, expected_ms: None, repeatable }
+    }
 }
 
 /// One event.
@@ -281,6 +309,9 @@ impl Serialize for Whole<'_> {
                 if !hello.description.actions.is_empty() {
                     out.serialize_field("actions", hello.description.actions)?;
                 }
+                if !hello.description.exclusive.is_empty() {
+                    out.serialize_field("exclusive", hello.description.exclusive)?;
+                }
                 readings(&mut out, "state", hello.readings, true)?;
                 out.serialize_field("cause", &hello.cause)?;
             }
@@ -291,7 +322,10 @@ impl Serialize for Whole<'_> {
                     out.serialize_field("property", property)?;
                 }
                 out.serialize_field("result", &report.result)?;
-                readings(&mut out, "status", report.readings, false)?;
+                // An action leaves no state, and of what has no read-back there is none.
+                if !report.readings.is_empty() {
+                    readings(&mut out, "status", report.readings, false)?;
+                }
                 if let Some(reason) = report.reason {
                     out.serialize_field("reason", &reason)?;
                 }

@@ -7,7 +7,7 @@ use serde::{
 
 use super::shown;
 use crate::{
-    limits::COMMAND_BYTES_MAX,
+    limits::{ARGS_BYTES_MAX, ARGS_MAX, COMMAND_BYTES_MAX},
     scalar::Scalar,
     words::{CommandWord, ErrorWord},
 };
@@ -133,9 +133,24 @@ impl Command {
         }
     }
 
-    /// Whether a device will read it: at most 512 bytes. Only a `run` can be longer.
+    /// Whether a device will read it: at most 512 bytes, and of a `run` the arguments within their bounds. Only a `run` can
+    /// be longer.
     pub fn fits(&self) -> bool {
-        encode(self).len() <= COMMAND_BYTES_MAX
+        let args_fit = match self {
+            Self::Run { args, .. } => {
+                let text = serde_json::to_vec(&Map(args)).expect("all keys are texts");
+                args.len() <= ARGS_MAX && text.len() <= ARGS_BYTES_MAX
+            }
+            Self::Welcome { .. }
+            | Self::Refused { .. }
+            | Self::Describe { .. }
+            | Self::Error { .. }
+            | Self::Set { .. }
+            | Self::GetDeviceState { .. }
+            | Self::Withdraw { .. }
+            | Self::GetLog { .. } => true,
+        };
+        args_fit && encode(self).len() <= COMMAND_BYTES_MAX
     }
 }
 

@@ -68,7 +68,7 @@ pub struct PropertyWire {
     pub values: Vec<String>,
     /// Whether a wish outlives its operation.
     pub class: Option<ClassWord>,
-    /// The highest evidence that the device offers.
+    /// The highest evidence that the device offers; [`EvidenceWord::None`] for what it can send and not know.
     pub feedback: EvidenceWord,
     /// From beginning to completion, milliseconds.
     pub expected_ms: Option<u32>,
@@ -102,6 +102,10 @@ pub struct Failsafe {
 pub struct ActionWire {
     /// Its name.
     pub name: String,
+    /// What it acts on, to a person.
+    pub role: Option<RoleWord>,
+    /// What its `completed` stands on; [`EvidenceWord::None`] if it never says so. Absent: firmware.
+    pub feedback: Option<EvidenceWord>,
     /// How long it takes, milliseconds.
     pub expected_ms: Option<u32>,
     /// Whether doing it twice does no harm.
@@ -148,6 +152,11 @@ impl Hello {
             seen: seen(object)?,
         };
         let known = |name: &str| hello.properties.iter().any(|p| p.name == name);
+        let mut grouped = hello.exclusive.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |n| (at, n)));
+        if let Some((at, _)) = grouped.find(|(_, name)| hello.inline && !known(name)) {
+            let path = format!("exclusive[{at}]");
+            return Err(object.fail(ErrorWord::UnknownProperty, &path, "the names in properties"));
+        }
         match hello.state.iter().find(|(name, _)| hello.inline && !known(name)) {
             Some((name, _)) => Err(Object { path: "state", ..*object }.fail(
                 ErrorWord::UnknownProperty,
@@ -183,6 +192,8 @@ fn actions(object: &Object<'_>) -> Result<Vec<ActionWire>, DecodeError> {
     let all = each(object, "actions", nodes, |action| {
         Ok(ActionWire {
             name: action.required("name", NAME, action.name("name")?)?,
+            role: action.word("role", RoleWord::read, RoleWord::Unknown)?,
+            feedback: action.word("feedback", EvidenceWord::read, EvidenceWord::Unknown)?,
             expected_ms: action.u32("expected_ms")?,
             repeatable: action.required("repeatable", "true or false", action.flag("repeatable")?)?,
         })
@@ -220,7 +231,7 @@ fn unique<'n>(object: &Object<'_>, field: &str, names: impl Iterator<Item = &'n 
 
 fn property(object: &Object<'_>) -> Result<PropertyWire, DecodeError> {
     let kinds = "bool, integer, number, enum, text or colour";
-    let feedbacks = "firmware, pin or sensor";
+    let feedbacks = "none, firmware, pin or sensor";
     let evidence = object.word("feedback", EvidenceWord::read, EvidenceWord::Unknown)?;
     let property = PropertyWire {
         name: object.required("name", NAME, object.name("name")?)?,
@@ -263,6 +274,17 @@ fn check(object: &Object<'_>, property: &PropertyWire) -> Result<(), DecodeError
     }
     if tolerance.is_some_and(|t| t < 0.0) {
         return Err(object.fail(ErrorWord::OutOfRange, "tolerance", "0 or larger"));
+    }
+    // A safe level that the property cannot have would be found out when it is needed.
+    let fits = |value: &Scalar| match (kind, value) {
+        (KindWord::Bool, Scalar::Bool(_)) | (KindWord::Integer, Scalar::Integer(_)) | (KindWord::Unknown, _) => true,
+        (KindWord::Number, value) => value.as_f64().is_some(),
+        (KindWord::Enum, Scalar::Text(word)) => property.values.iter().any(|known| known == word.as_str()),
+        (KindWord::Text | KindWord::Colour, Scalar::Text(_)) => true,
+        (KindWord::Bool | KindWord::Integer | KindWord::Enum | KindWord::Text | KindWord::Colour, _) => false,
+    };
+    if property.failsafe.as_ref().is_some_and(|safe| !fits(&safe.value)) {
+        return Err(object.fail(ErrorWord::WrongType, "failsafe.value", "a value of the property's kind"));
     }
     match (min, max) {
         (Some(min), Some(max)) if min > max => Err(object.fail(ErrorWord::OutOfRange, "max", "min or larger")),

@@ -121,6 +121,7 @@ pub fn incoming(incoming: &Incoming) -> Value {
 fn action(action: &ActionWire) -> Value {
     let mut means = Means::default();
     means.put("name", action.name.as_str()).put("expected_ms", action.expected_ms);
+    means.put("role", action.role.map(|w| w.as_str())).put("feedback", action.feedback.map(|w| w.as_str()));
     let mut means = means.end();
     means["repeatable"] = json!(action.repeatable);
     means
