@@ -45,6 +45,42 @@ fn the_device_in_the_example_can_be_uncommented() {
         (relay.stable_ms, relay.required_evidence, relay.expected_ms),
         (Some(200), Some(Evidence::Firmware), Some(300))
     );
+    assert_eq!(config.scenes[0].label.zh, "回家");
+}
+
+#[test]
+fn s7_1_a_scene_is_read_shown_and_read_again_and_each_mistake_has_its_line() {
+    let text = "[[scene]]\nname = \"movie\"\nmembers = [\n  { device = \"lamp\", property = \"brightness\", value = 20 },\n  \
+                { device = \"tv\", property = \"mode\", value = \"cinema\", required = false },\n]\n[[scene]]\nname_zh = \"回家\"\n\
+                members = [{ device = \"ac\", property = \"target\", value = 21.5 }]\n";
+    let config = Config::parse("mine", text).unwrap();
+    assert_eq!(Config::parse("shown", &config.in_force()).unwrap(), config);
+    assert_eq!((config.scenes.len(), config.scenes[0].members[1].required), (2, false));
+    let cases = [
+        ("scene = 3", "f:1:9: scene is of type integer"),
+        ("[[scene]]\nnmae = \"x\"", "f:2:1: unknown key scene.0.nmae, did you mean name?"),
+        ("[[scene]]\nmembers = []", "f:1:1: scene.0 is without a name"),
+        ("[[scene]]\nname = \"x\"", "f:1:1: scene.0 is without members"),
+        (
+            "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\" }]",
+            "f:3:12: scene.0.members.0 is without one of these",
+        ),
+        ("[[scene]]\nname = \"x\"\nmembers = [{ dev = 1 }]", "f:3:14: unknown key scene.0.members.0.dev"),
+    ];
+    for (text, expected) in cases {
+        let error = Config::parse("f", text).expect_err(text).to_string();
+        assert!(error.starts_with(expected), "{text:?} gave {error:?}");
+    }
+}
+
+#[test]
+fn s2_9_a_property_may_have_a_name_and_a_room_of_its_own() {
+    let text = "[devices.board]\nname = \"board\"\nproposed_names = \"accept\"\n[devices.board.properties.relay2]\nname_zh = \"走廊灯\"\nroom = \"hall\"\n";
+    let name = Config::parse("f", text).unwrap().name(&DeviceId::new("board").unwrap());
+    assert!(name.proposals);
+    let [part] = name.parts.as_slice() else { panic!("one part") };
+    assert_eq!((&*part.property, part.label.as_ref().unwrap().get(Lang::En)), ("relay2", "走廊灯"));
+    assert_eq!(part.room.as_ref().unwrap().get(Lang::Zh), "hall");
 }
 
 #[test]

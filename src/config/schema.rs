@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 
 use super::{
-    setting::{Allowed, Key, Section, Setting},
+    setting::{Allowed, Key, Proposals, Section, Setting},
     terms::{Accepted, ByAction, Expect, Sensor, TERMS_CHARS_MAX},
 };
 use crate::{
@@ -156,12 +156,23 @@ section! {
         room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
         /// Where it is, in Chinese.
         room_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Whether the names count that the device itself proposes for its properties. They are not yours, so they do not
+        /// unless you accept them.
+        proposed_names: Proposals = Proposals::Ignore, Allowed::Words(&["ignore", "accept"]);
     }
 }
 
 section! {
     /// What the owner says about one property of a device, instead of what the device says itself.
     PropertySettings {
+        /// What this one property is called, if it is a thing of its own: a board with four relays is four lamps.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// What it is called in Chinese.
+        name_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is, if not where the device is.
+        room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is, in Chinese.
+        room_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
         /// How long a value must hold after completion before the device is asked for it again.
         stable_ms: Option<u32> = None, within(0, 600_000);
         /// The evidence that an answer of success needs, where less than the device offers is enough for you.
@@ -185,5 +196,16 @@ section! {
             Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "wish: condition; wish: condition" };
         /// How long the measurement may take to show it. Default 2000.
         verify_within_ms: Option<u32> = None, within(0, 600_000);
+    }
+}
+
+section! {
+    /// Several wishes under one name, made true side by side. There may be several such tables with at most 32 members
+    /// each; one that has required set to false may be missing from a scene that counts as done.
+    SceneText {
+        /// What the scene is called. With only one of name and name_zh, that one serves both languages.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// What it is called in Chinese.
+        name_zh: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
     }
 }

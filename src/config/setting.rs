@@ -165,6 +165,34 @@ impl Setting for String {
     }
 }
 
+/// Whether the names that a device proposes for its properties count (semantics 2.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Proposals {
+    /// They do not.
+    #[default]
+    Ignore,
+    /// The owner accepts them.
+    Accept,
+}
+
+impl Setting for Proposals {
+    fn scalar(&self) -> Option<Scalar> {
+        let word = match self {
+            Self::Ignore => "ignore",
+            Self::Accept => "accept",
+        };
+        Some(Scalar::Text(word.to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match text(scalar)? {
+            "ignore" => Some(Self::Ignore),
+            "accept" => Some(Self::Accept),
+            _ => None,
+        }
+    }
+}
+
 impl Setting for Lang {
     fn scalar(&self) -> Option<Scalar> {
         let word = match self {
