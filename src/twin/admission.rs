@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, Property, PropertyName, Role},
+    property::{Property, PropertyName, Role},
     twin::{
         Desired, Twin,
+        evidence::required,
         input::{Command, Effect},
         operation::Operation,
         relative,
@@ -150,6 +151,7 @@ impl Twin {
             let property = operation.property.clone();
             self.desired.insert(property, Desired { value, op: op.clone(), since: now });
         }
+        self.set_predicate(op);
         self.send_command(now, op);
     }
 
@@ -298,11 +300,6 @@ pub(super) fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Resul
         asked: name.to_string(),
         known: properties.iter().map(|p| p.name.clone()).collect(),
     })
-}
-
-/// The evidence that a success needs: the highest that the device offers; receipt is never completion (semantics 3.5).
-pub(super) fn required(property: &Property) -> Evidence {
-    property.feedback.max(Evidence::Firmware)
 }
 
 /// Whether a half-done movement of such a thing can do harm (semantics 2.7: lock, garage, heater).

@@ -17,6 +17,7 @@
 //! | `relative.rs` | relative wishes become absolute |
 //! | `waiter.rs` | the callers of one operation |
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
+//! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
@@ -28,6 +29,7 @@
 //! | [`words`] | the closed sets of words |
 
 mod admission;
+mod evidence;
 pub mod input;
 mod joining;
 mod operation;

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{DeviceId, Evidence, Property, PropertyName},
+    property::{DeviceId, Evidence, Predicate, Property, PropertyName, Value},
     twin::{
         Twin,
-        admission::required,
+        evidence::required,
         input::{ActionResult, Cause, Command, Effect, Left},
         operation::Operation,
         owed::Correction,
@@ -26,16 +26,28 @@ pub(super) struct Record {
     ended_at: Instant,
     /// The evidence that a success would have needed.
     required: Evidence,
-    /// The property as it was described then: a late success is judged by that, too.
-    spec: Option<Property>,
+    /// What its success was, and the value before: a late success is judged by that, too.
+    predicate: Option<Predicate>,
+    before: Option<Value>,
     /// What it brought about was changed again, by the device or by a person.
     undone: bool,
+}
+
+impl Record {
+    /// Whether a value is no other than what was confirmed. A set value is the same within all of the described tolerance,
+    /// which may be more than what had to be reached.
+    fn still_met(&self, property: &Property, value: &Value) -> bool {
+        let wished = self.settled.wish.as_ref().is_some_and(|wish| property.same(value, wish));
+        wished || self.predicate.as_ref().is_some_and(|p| p.holds(self.before.as_ref(), value))
+    }
 }
 
 impl Twin {
     /// Fresh, attributed, reported state equals the wish.
     pub(super) fn converge(&mut self, now: Instant, op: &OpId) {
-        self.end(now, op, Outcome::Converged, None);
+        if let Some(outcome) = self.operations.get(op).map(Operation::success) {
+            self.end(now, op, outcome, None);
+        }
     }
 
     /// It said completed; what is read says otherwise: an immediate failure with the actual value (semantics 3.7).
@@ -54,7 +66,7 @@ impl Twin {
     pub(super) fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
         let superseded = self.operations.get(op).is_some_and(|operation| operation.superseded_by.is_some());
         let outcome = if superseded { Outcome::Superseded } else { outcome };
-        let success = is_success(outcome);
+        let success = outcome.is_success();
         if success {
             self.enter(now, op, Stage::Settled);
         }
@@ -87,7 +99,8 @@ impl Twin {
             waiters: operation.waiters,
             ended_at: now,
             required: operation.required,
-            spec: operation.spec,
+            predicate: operation.predicate,
+            before: operation.before,
             undone: false,
         };
         self.remember(record);
@@ -144,7 +157,7 @@ impl Twin {
     }
 
     fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
-        let success = is_success(outcome);
+        let success = outcome.is_success();
         // Spoken of as present only if it was received after the command was written: an older value may be what the
         // command has changed.
         let mut found = self.reading(now, &operation.property, operation.written_at);
@@ -207,7 +220,8 @@ impl Twin {
             waiters,
             ended_at: now,
             required,
-            spec: property,
+            predicate: property.as_ref().zip(settled.wish.as_ref()).map(|(p, wish)| Predicate::of_wish(p, wish, None)),
+            before: None,
             undone: false,
             settled,
         });
@@ -255,13 +269,12 @@ impl Twin {
             {
                 continue;
             }
-            let (Some(known), Some(property), Some(wish)) =
-                (self.reported.get(&settled.property), &record.spec, &settled.wish)
-            else {
+            let (Some(known), Some(predicate)) = (self.reported.get(&settled.property), &record.predicate) else {
                 continue;
             };
-            let met =
-                known.seq == seq && known.evidence >= record.required.max(least) && property.same(&known.value, wish);
+            let met = known.seq == seq
+                && known.evidence >= record.required.max(least)
+                && predicate.holds(record.before.as_ref(), &known.value);
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;
@@ -294,10 +307,9 @@ impl Twin {
             let mut first = true;
             let mut undone = Vec::new();
             for record in self.records.iter_mut().rev().filter(of_property) {
-                let held = is_success(record.settled.outcome) || record.settled.late_success;
+                let held = record.settled.outcome.is_success() || record.settled.late_success;
                 let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-                let wish = record.settled.wish.as_ref();
-                if !held || !watched || record.undone || wish.is_some_and(|wish| property.same(&change.to, wish)) {
+                if !held || !watched || record.undone || record.still_met(property, &change.to) {
                     break;
                 }
                 record.undone = true;
@@ -352,25 +364,6 @@ pub(super) fn seen_by(settled: &Settled, waiter: &Waiter) -> Settled {
         own.elapsed = settled.elapsed.saturating_sub(waiter.behind);
     }
     own
-}
-
-/// Whether an outcome says that it is as wished (semantics 8.4).
-fn is_success(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::Converged | Outcome::Already | Outcome::Clamped => true,
-        Outcome::Working
-        | Outcome::Partial
-        | Outcome::SentUnverified
-        | Outcome::Superseded
-        | Outcome::Rejected
-        | Outcome::Failed
-        | Outcome::Contradicted
-        | Outcome::TimedOut
-        | Outcome::Interrupted
-        | Outcome::Cancelled
-        | Outcome::Removed
-        | Outcome::DeviceCrashed => false,
-    }
 }
 
 /// Whether nobody knew, when it ended, if it was done (semantics 8.3).

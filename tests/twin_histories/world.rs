@@ -8,7 +8,7 @@ use std::{
 };
 
 use truetwin::{
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Value},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Terms, Value},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
@@ -217,6 +217,7 @@ impl World {
             min_interval_ms: setting.min_interval_ms,
             settable: true,
             repeatable: true,
+            terms: Terms::default(),
         };
         let mut world = Self {
             twin: Twin::new(DeviceId::new("lamp").expect("a device id"), settings.clone()),
@@ -404,7 +405,7 @@ impl World {
         let boot = if retained { boot_token(boot) } else { boot_token(0) };
         let seq = 1 + u32::try_from(self.below(200)).expect("small");
         let body = match self.below(2) {
-            0 => Body::Action { op, result: ActionResult::Completed, reason: None, eta: None },
+            0 => Body::Action { op, result: ActionResult::Completed, reason: None, eta: None, clamped: false },
             _ => Body::State { op: None, cause: Cause::Query, seen: vec![(name.clone(), op)] },
         };
         let status = vec![Status { property: name, value, evidence: Evidence::Pin }];
