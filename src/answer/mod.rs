@@ -1,10 +1,13 @@
 #![doc = include_str!("answers.md")]
 
+pub mod colour;
 mod confirmed;
 mod operation;
 mod other;
 mod refusal;
 mod speech;
+pub mod terms;
+mod together;
 mod verdict;
 
 use std::time::Duration;
@@ -15,13 +18,14 @@ use serde_json::{Map, Value as Json};
 use crate::{
     names::Lang,
     property::{Property, Role, Value},
-    twin::words::Stage,
+    twin::words::{Reply, Stage},
 };
 
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, nothing_known, pong, state};
 pub use refusal::{refusal, refusal_word};
-pub use speech::{spoken, state_word};
+pub use speech::{number, spoken, state_word};
+pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
 pub use verdict::{of_outcome, of_refusal};
 
 /// What may be said of an answer (semantics 8.3).
@@ -112,6 +116,14 @@ impl Naming {
     }
 }
 
+/// Renders what a caller of one operation is told.
+pub fn reply(reply: &Reply, naming: &Naming, lang: Lang) -> Rendered {
+    match reply {
+        Reply::Settled(settled) => operation(settled, naming, lang),
+        Reply::Refused(refused) => refusal(refused, Some(naming), lang),
+    }
+}
+
 /// One answer, ready for any transport.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
@@ -181,7 +193,7 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmed_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    not_checked: Option<&'static str>,
+    not_checked: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attribution: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,6 +222,14 @@ struct Facts {
     limit: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     needed_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_confirmed: Option<Vec<together::MemberRow>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmed_devices: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     devices: Option<Vec<Row>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -49,7 +49,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         trust: Some(found.map_or("unknown", |f| f.trust.as_str())),
         age_s: found.map(|f| f.age.as_secs()),
         confirmed_by: Some(evidence.as_str()),
-        not_checked: success.then(|| not_checked(evidence, naming.role, lang)).flatten(),
+        not_checked: success.then(|| not_checked(evidence, naming.role, lang)).flatten().map(str::to_owned),
         attribution: success.then(|| settled.attribution.as_str()),
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),

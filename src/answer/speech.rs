@@ -102,7 +102,7 @@ pub(super) fn amount(value: &Value, unit: Option<&str>, lang: Lang) -> Option<St
 }
 
 /// A number as it is spoken: at most two places, no trailing zeros.
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     let trimmed = text.trim_end_matches('0').trim_end_matches('.');
     if trimmed == "-0" { "0".to_owned() } else { trimmed.to_owned() }

@@ -10,9 +10,11 @@
 mod overrides;
 mod read;
 mod rules;
+mod scenes;
 mod schema;
 mod setting;
 mod show;
+mod terms;
 
 use std::{
     collections::BTreeMap,
@@ -24,10 +26,12 @@ use std::{
 pub use self::{
     read::Place,
     rules::Broken,
-    schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, Timing, Top},
+    schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, SceneText, Timing, Top},
+    setting::Proposals,
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
-    names::{Label, Lang, Name},
+    names::{Label, Lang, Name, Part, Scene},
     property::{DeviceId, PropertyName},
 };
 
@@ -49,6 +53,8 @@ pub struct Config {
     pub limits: Limits,
     /// What the owner says about single devices, whether or not they have credentials.
     pub devices: BTreeMap<DeviceId, Device>,
+    /// The scenes, in the order of the file.
+    pub scenes: Vec<Scene>,
 }
 
 /// What the owner says about one device.
@@ -183,7 +189,24 @@ impl Config {
         let text = self.devices.get(id).map(|device| &device.text);
         let named = text.and_then(|text| label(text.name.as_ref(), text.name_zh.as_ref()));
         let room = text.and_then(|text| label(text.room.as_ref(), text.room_zh.as_ref()));
-        Name { device: id.clone(), label: named.unwrap_or_else(|| Label::same(id.as_str())), room }
+        let properties = self.devices.get(id).map(|device| &device.properties);
+        let part = |(property, settings): (&PropertyName, &PropertySettings)| {
+            let name = label(settings.name.as_ref(), settings.name_zh.as_ref());
+            let room = label(settings.room.as_ref(), settings.room_zh.as_ref());
+            (name.is_some() || room.is_some()).then(|| Part { property: property.clone(), label: name, room })
+        };
+        Name {
+            device: id.clone(),
+            label: named.unwrap_or_else(|| Label::same(id.as_str())),
+            room,
+            parts: properties.into_iter().flatten().filter_map(part).collect(),
+            proposals: text.is_some_and(|text| text.proposed_names == Proposals::Accept),
+        }
+    }
+
+    /// The scenes.
+    pub fn scenes(&self) -> std::sync::Arc<[Scene]> {
+        self.scenes.clone().into()
     }
 
     /// What the owner says about one property, if anything.

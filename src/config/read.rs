@@ -9,13 +9,14 @@ use toml::{
 
 use super::{
     Config, Device, Error,
+    scenes::SCENE,
     schema::{DeviceText, PropertySettings},
     setting::{Allowed, Scalar, Section},
 };
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", "devices"];
+pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -52,6 +53,10 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
     })?;
     let mut config = Config::default();
     for (name, value) in reader.section("", parsed.get_ref(), &mut config.top, SECTIONS)? {
+        if name == SCENE {
+            config.scenes = reader.scenes(value)?;
+            continue;
+        }
         let table = reader.table(name, value)?;
         match name {
             "mqtt" => reader.whole(name, table, &mut config.mqtt)?,
@@ -64,14 +69,14 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
     Ok((config, reader.places))
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     file: Arc<str>,
     text: &'a str,
     places: BTreeMap<String, Place>,
 }
 
 /// A key and its value, where the key is a table of its own and read by somebody else.
-type Inner<'t, 'i> = Vec<(&'t str, &'t Spanned<DeValue<'i>>)>;
+pub(super) type Inner<'t, 'i> = Vec<(&'t str, &'t Spanned<DeValue<'i>>)>;
 
 impl Reader<'_> {
     fn devices(&mut self, devices: &DeTable<'_>) -> Result<BTreeMap<DeviceId, Device>, Error> {
@@ -113,7 +118,7 @@ impl Reader<'_> {
     }
 
     /// Reads the keys of one section; those in `inner` are given back, all others must be known.
-    fn section<'t, 'i, S: Section>(
+    pub(super) fn section<'t, 'i, S: Section>(
         &mut self,
         path: &str,
         table: &'t DeTable<'i>,
@@ -146,7 +151,7 @@ impl Reader<'_> {
         Ok(tables)
     }
 
-    fn table<'t, 'i>(&self, key: &str, value: &'t Spanned<DeValue<'i>>) -> Result<&'t DeTable<'i>, Error> {
+    pub(super) fn table<'t, 'i>(&self, key: &str, value: &'t Spanned<DeValue<'i>>) -> Result<&'t DeTable<'i>, Error> {
         value.get_ref().as_table().ok_or_else(|| Error::Value {
             place: self.place(value.span().start),
             key: key.to_owned(),
@@ -159,7 +164,7 @@ impl Reader<'_> {
         Error::Value { place: self.place(at), key, found, allowed: allowed.to_string() }
     }
 
-    fn place(&self, at: usize) -> Place {
+    pub(super) fn place(&self, at: usize) -> Place {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Place {
@@ -171,7 +176,7 @@ impl Reader<'_> {
 }
 
 /// The entries in the order of the file, so that the first mistake in it is the one that is reported.
-fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t str, usize, &'t Spanned<DeValue<'i>>)> {
+pub(super) fn in_order<'t, 'i>(table: &'t DeTable<'i>) -> Vec<(&'t str, usize, &'t Spanned<DeValue<'i>>)> {
     let mut entries: Vec<_> = table.iter().map(|(key, value)| (&**key.get_ref(), key.span().start, value)).collect();
     entries.sort_by_key(|(_, at, _)| *at);
     entries

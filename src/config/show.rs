@@ -5,10 +5,15 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use super::{
     Config, Device,
     read::PROPERTIES,
-    schema::{DeviceText, PropertySettings},
+    scenes,
+    schema::{DeviceText, PropertySettings, SceneText},
     setting::{Key, Section},
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
-use crate::property::{DeviceId, Evidence};
+use crate::{
+    names::{Label, Member, Scene},
+    property::{Choice, Class, DeviceId, Evidence, Predicate, Value},
+};
 
 /// What stands at the top of the example.
 const HEAD: &str = "\
@@ -34,6 +39,10 @@ pub(super) fn example() -> String {
     documented(&mut out, &format!("devices.{SAMPLE_DEVICE}"), &sample_text(), "# ");
     let property = format!("devices.{SAMPLE_DEVICE}.{PROPERTIES}.relay");
     documented(&mut out, &property, &sample_property(), "# ");
+    for line in SceneText::ABOUT {
+        line_to(&mut out, &format!("#{line}"));
+    }
+    out.push_str(&scenes::written(&[sample_scene()], "# "));
     let end = out.trim_end().len();
     out.truncate(end);
     out.push('\n');
@@ -49,6 +58,7 @@ pub(super) fn in_force(config: &Config) -> String {
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
     devices(&mut out, &config.devices);
+    out.push_str(&scenes::written(&config.scenes, ""));
     let end = out.trim_end().len();
     out.truncate(end);
     out.push('\n');
@@ -107,9 +117,39 @@ fn line_to(out: &mut String, line: &str) {
 
 fn sample_text() -> DeviceText {
     let some = |text: &str| Some(text.to_owned());
-    DeviceText { name: some("desk lamp"), name_zh: some("台灯"), room: some("study"), room_zh: some("书房") }
+    DeviceText {
+        name: some("desk lamp"),
+        name_zh: some("台灯"),
+        room: some("study"),
+        room_zh: some("书房"),
+        ..DeviceText::default()
+    }
 }
 
 fn sample_property() -> PropertySettings {
-    PropertySettings { stable_ms: Some(200), required_evidence: Some(Evidence::Firmware), expected_ms: Some(300) }
+    PropertySettings {
+        stable_ms: Some(200),
+        required_evidence: Some(Evidence::Firmware),
+        expected_ms: Some(300),
+        predicate: Some(Choice::Equals),
+        class: Some(Class::Momentary),
+        accepted: Some(Accepted),
+        by_action: Some(ByAction(vec![
+            (Value::Bool(true), "press".to_owned()),
+            (Value::Bool(false), "press".to_owned()),
+        ])),
+        verify_with: Some(Sensor { device: DeviceId::new("meter").expect("an id"), property: "watts".into() }),
+        verify_expect: Some(Expect(vec![
+            (Some(Value::Bool(true)), Predicate::AtLeast(5.0)),
+            (Some(Value::Bool(false)), Predicate::AtMost(1.0)),
+        ])),
+        verify_within_ms: Some(2_000),
+        ..PropertySettings::default()
+    }
+}
+
+fn sample_scene() -> Scene {
+    let device = DeviceId::new(SAMPLE_DEVICE).expect("an id");
+    let member = Member { device, property: "relay".into(), value: Value::Bool(true), required: true };
+    Scene { label: Label { en: "coming home".to_owned(), zh: "回家".to_owned() }, members: vec![member] }
 }

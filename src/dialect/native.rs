@@ -16,7 +16,9 @@ use truetwin_wire::{
 };
 
 use crate::{
-    property::{Class, Description, Evidence, Kind, Property, PropertyName, Role, Value, ValueError},
+    property::{
+        Action, Class, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value, ValueError,
+    },
     twin::{
         input::{ActionResult, Body, Cause, Command, Hello, Report, Status},
         words::{OpId, Reason},
@@ -29,6 +31,12 @@ const EXPECTED_MS: u32 = 300;
 /// How long a switched thing must hold before it is read back, if the device does not say so, milliseconds: a relay's
 /// contact bounces for some ten (semantics 3.6).
 const STABLE_MS: u32 = 200;
+
+/// Between the beginnings of two drives of a relay, if the device says nothing else (semantics 4.4).
+const MIN_INTERVAL_MS: u32 = 500;
+
+/// From this level on a device takes a newer `set` while it drives (wire protocol, *What a device does, by level*).
+const PREEMPTS: u8 = 3;
 
 /// Who this hub is, in its welcomes.
 #[derive(Clone, Debug)]
@@ -88,6 +96,7 @@ pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
                 result: result(action.result),
                 reason: action.reason.map(reason),
                 eta: action.eta_ms.map(|ms| Duration::from_millis(ms.into())),
+                clamped: action.clamped,
             },
         ),
         hub::Event::DeviceState(state) => report(
@@ -167,10 +176,17 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
         return Err(Mistake::new(Some(seq), ErrorWord::MissingField, Some("properties"), allowed));
     }
     let properties = hello.properties.into_iter().map(property).collect();
+    let group = |names: Vec<String>| names.into_iter().map(Into::into).collect();
+    let exclusive = hello.exclusive.into_iter().map(group).collect();
     Ok(Hello {
         boot,
         seq,
-        description: Arc::new(Description { properties }),
+        description: Arc::new(Description {
+            properties,
+            actions: hello.actions.into_iter().map(action).collect(),
+            exclusive,
+            preempts: hello.level >= PREEMPTS,
+        }),
         status: status(hello.state, &hello.evidence),
         cause: cause(hello.cause),
         seen: seen(hello.seen),
@@ -206,8 +222,24 @@ fn property(wire: hub::PropertyWire) -> Property {
         feedback: evidence(wire.feedback),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
         stable_ms: wire.stable_ms.unwrap_or(if kind == Kind::Bool { STABLE_MS } else { 0 }),
+        min_interval_ms: wire.min_interval_ms.unwrap_or(if kind == Kind::Bool { MIN_INTERVAL_MS } else { 0 }),
         settable: known_kind && wire.settable.unwrap_or(role != Role::Sensor),
         repeatable: wire.repeatable.unwrap_or(true),
+        terms: Terms {
+            clamps: wire.clamps,
+            failsafe: wire.failsafe.map(|f| Failsafe { value: value_of(&f.value), after_ms: f.after_ms }),
+            ..Terms::default()
+        },
+    }
+}
+
+fn action(wire: hub::ActionWire) -> Action {
+    Action {
+        name: wire.name.into(),
+        role: wire.role.map_or(Role::Other, role),
+        feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
+        expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
+        repeatable: wire.repeatable,
     }
 }
 

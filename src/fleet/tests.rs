@@ -179,7 +179,7 @@ impl Hub {
 
     /// A board that has greeted.
     async fn board(&self, name: &str, _: Manner) -> Board {
-        self.fleet.add(Name { device: id(name), label: Label::same(name), room: None }).await.unwrap();
+        self.fleet.add(Name::new(id(name), Label::same(name), None)).await.unwrap();
         let mut board = Board::connect(name, self.broker.local_addr().port()).await;
         board.greet().await;
         while self.fleet.card(&id(name)).unwrap().presence != Presence::Online {

@@ -7,6 +7,7 @@
 //! | `house` | the devices under unique names |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
+//! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
 //! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
@@ -23,6 +24,7 @@ mod delivery;
 mod house;
 mod http;
 mod stdio;
+mod together;
 pub mod tools;
 
 use std::{
@@ -47,15 +49,15 @@ use rmcp::{
 use crate::{
     answer::{self, Rendered},
     fleet::{Caller, Fleet},
-    names::Lang,
+    names::{Lang, Scene},
     twin::words::RefusalWord,
 };
 
-pub use arguments::{Refused, Request, parse};
+pub use arguments::{Part, Refused, Request, Together, parse};
 pub use bridge::{BridgeError, run as bridge};
 pub use catalogue::{Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
-pub use house::{Entry, House};
+pub use house::{Entry, Group, House, Meant, Switch};
 pub use http::{Http, router};
 pub use stdio::{StdioError, run as stdio};
 
@@ -131,6 +133,7 @@ impl Default for Settings {
 pub struct Server {
     fleet: Fleet,
     settings: Settings,
+    scenes: Arc<[Scene]>,
     transport: Transport,
     observer: Arc<dyn Observer>,
     kept: Arc<Mutex<Option<Arc<Kept>>>>,
@@ -144,9 +147,15 @@ struct Kept {
 }
 
 impl Server {
-    /// A handler for one transport.
+    /// A handler for one transport, without scenes.
     pub fn new(fleet: Fleet, settings: Settings, transport: Transport, observer: Arc<dyn Observer>) -> Self {
-        Self { fleet, settings, transport, observer, kept: Arc::default() }
+        Self { fleet, settings, scenes: Arc::default(), transport, observer, kept: Arc::default() }
+    }
+
+    /// The same with scenes.
+    #[must_use]
+    pub fn with_scenes(self, scenes: Arc<[Scene]>) -> Self {
+        Self { scenes, ..self }
     }
 
     /// The same handler, catalogue and all, for another transport.
@@ -163,7 +172,7 @@ impl Server {
         match &*kept {
             Some(known) if known.revision == revision => known.clone(),
             Some(_) | None => {
-                let house = House::new(&self.fleet.cards(), self.settings.lang);
+                let house = House::new(&self.fleet.cards(), self.scenes.clone(), self.settings.lang);
                 let tools = tool_list(&house);
                 let fresh = Arc::new(Kept { revision, house, tools });
                 *kept = Some(fresh.clone());

@@ -6,8 +6,8 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::{
     fleet::Card,
-    names::{Label, Name},
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value},
+    names::{Label, Name, Thing},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
     twin::words::{OpId, Presence, Refusal, RefusalWord},
 };
 
@@ -26,14 +26,16 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable,
         repeatable: true,
+        terms: Terms::default(),
     };
     let label = |en: &str, zh: &str| Label { en: en.into(), zh: zh.into() };
     Card {
-        name: Name { device: DeviceId::new(id).unwrap(), label: label(en, zh), room: room.map(|(e, z)| label(e, z)) },
+        name: Name::new(DeviceId::new(id).unwrap(), label(en, zh), room.map(|(e, z)| label(e, z))),
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties: vec![property] })),
+        description: Some(Arc::new(Description { properties: vec![property], ..Description::default() })),
         last_heard: None,
     }
 }
@@ -49,7 +51,7 @@ fn house(lang: Lang) -> House {
         Card { description: None, ..card("new-1", "new thing", "新的", hall, Role::Light, true) },
         card("pir-1", "motion sensor", "感应器", hall, Role::Sensor, false),
     ];
-    House::new(&cards, lang)
+    House::new(&cards, Arc::default(), lang)
 }
 
 fn parsed(tool: Tool, arguments: Json) -> Result<Request, Refused> {
@@ -62,7 +64,7 @@ fn refusal(tool: Tool, arguments: Json) -> Refusal {
 
 fn switched(device: &str, to: &str) -> (String, Value) {
     match parsed(Tool::SwitchDevice, json!({"device": device, "to": to})) {
-        Ok(Request::Switch { device, value, .. }) => (device.to_string(), value),
+        Ok(Request::Set { device, wish }) => (device.to_string(), wish.target.value().unwrap().clone()),
         other => panic!("{other:?}"),
     }
 }
@@ -136,7 +138,7 @@ fn s2_9_a_name_that_is_not_exactly_one_device_moves_nothing() {
     );
     let near = refusal(Tool::SwitchDevice, json!({"device": "front dor lock", "to": "locked"}));
     let Refusal::UnknownDevice { near, .. } = near else { panic!("{near:?}") };
-    assert_eq!(near.first().map(String::as_str), Some("front door lock (hall)"));
+    assert_eq!(near.first().map(String::as_str), Some("front door lock"));
 }
 
 #[test]
@@ -145,14 +147,14 @@ fn what_a_voice_box_adds_on_its_own_is_ignored_silently() {
     assert_eq!(request, Ok(Request::Ping));
     let request =
         parsed(Tool::SwitchDevice, json!({"device": "lamp-1", "to": "on", "user_request": "lamp on", "device_id": 5}));
-    assert!(matches!(request, Ok(Request::Switch { .. })));
+    assert!(matches!(request, Ok(Request::Set { .. })));
 }
 
 #[test]
 fn a_device_that_cannot_be_switched_is_forbidden_and_not_unknown() {
     let refused = parsed(Tool::SwitchDevice, json!({"device": "pir-1", "to": "on"})).unwrap_err();
     assert_eq!(refused.refusal.word(), RefusalWord::Forbidden);
-    assert_eq!(refused.device, Some(DeviceId::new("pir-1").unwrap()));
+    assert_eq!(refused.about, Some((DeviceId::new("pir-1").unwrap(), Some("power".into()))));
 }
 
 #[test]
@@ -160,7 +162,7 @@ fn a_device_that_has_not_greeted_yet_takes_any_state_word() {
     let device = DeviceId::new("new-1").unwrap();
     assert_eq!(
         parsed(Tool::SwitchDevice, json!({"device": "new thing", "to": "locked"})),
-        Ok(Request::SwitchUnheard { device })
+        Ok(Request::Unheard { device })
     );
     assert!(matches!(
         refusal(Tool::SwitchDevice, json!({"device": "new thing", "to": "purple"})),
@@ -173,11 +175,11 @@ fn reads_take_what_their_schemas_say() {
     let lamp = DeviceId::new("lamp-1").unwrap();
     assert_eq!(
         parsed(Tool::GetDeviceState, json!({"device": "lamp-1", "fresh": "no"})),
-        Ok(Request::State { device: lamp.clone(), fresh: false })
+        Ok(Request::State { thing: Thing::device(&lamp), fresh: false })
     );
     assert_eq!(
         parsed(Tool::GetDeviceState, json!({"device": "lamp-1"})),
-        Ok(Request::State { device: lamp.clone(), fresh: true })
+        Ok(Request::State { thing: Thing::device(&lamp), fresh: true })
     );
     assert_eq!(
         parsed(Tool::CheckOperation, json!({"operation": "4f1c"})),
@@ -195,7 +197,7 @@ fn a_query_finds_in_either_language_and_in_rooms_and_ids() {
     let house = house(Lang::Zh);
     let found = |room: Option<&str>, query: &str| -> Vec<&str> {
         let query = Some(query).filter(|q| !q.is_empty());
-        house.entries().iter().filter(|e| tools::matches(e, room, query)).map(|e| e.id.as_str()).collect()
+        house.entries().iter().filter(|e| tools::matches(e, room, query)).map(|e| e.thing.device.as_str()).collect()
     };
     assert_eq!(found(None, "LAMP"), ["lamp-1", "lamp-2"]);
     assert_eq!(found(Some("书房"), "灯"), ["lamp-1"]);
@@ -244,7 +246,7 @@ proptest! {
         tool in proptest::sample::select(Tool::ALL.to_vec()),
         arguments in prop::collection::hash_map(
             prop_oneof![
-                proptest::sample::select(vec!["device", "to", "room", "query", "fresh", "operation"]).prop_map(str::to_owned),
+                proptest::sample::select(vec!["device", "to", "room", "query", "fresh", "operation", "property", "level", "how", "option", "scene"]).prop_map(str::to_owned),
                 ".{0,80}",
             ],
             any_json(),
@@ -254,8 +256,8 @@ proptest! {
     ) {
         let house = house(lang);
         let arguments = arguments.into_iter().collect();
-        if let Err(Refused { refusal, device }) = parse(tool, &arguments, &house) {
-            let naming = device.and_then(|id| house.by_id(&id)).map(|e| e.naming(None));
+        if let Err(Refused { refusal, about }) = parse(tool, &arguments, &house) {
+            let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             let answer = answer::refusal(&refusal, naming.as_ref(), lang);
             prop_assert!(!answer.say.is_empty());
             prop_assert!(answer.structured.to_string().len() < 4096);

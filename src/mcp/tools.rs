@@ -12,11 +12,11 @@ use super::{
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     house::{Entry, House},
+    together,
 };
 use crate::{
-    answer::{self, LIST_ROWS_MAX, Naming, Rendered, Row},
+    answer::{self, LIST_ROWS_MAX, Rendered, Row},
     fleet::{Caller, Fleet},
-    names::Lang,
     property::{DeviceId, Value},
     twin::{
         wish::Wish,
@@ -43,9 +43,9 @@ pub(super) async fn call(
 ) -> Rendered {
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
-    if let Ok(Request::SwitchUnheard { device }) = &parsed {
+    if let Ok(Request::Unheard { device }) = &parsed {
         if let Some(refusal) = unheard(fleet, device, answer_by, caller).await {
-            return answer::refusal(&refusal, Some(&naming(&kept.house, device, None)), kept.house.lang());
+            return answer::refusal(&refusal, Some(&kept.house.naming(device, None)), kept.house.lang());
         }
         // It has greeted meanwhile.
         kept = house();
@@ -54,9 +54,9 @@ pub(super) async fn call(
     let house = &kept.house;
     match parsed {
         Ok(request) => carry_out(fleet, house, request, caller, answer_by).await,
-        Err(Refused { refusal, device }) => {
+        Err(Refused { refusal, about }) => {
             observer.refused(refusal.word());
-            let naming = device.and_then(|id| house.by_id(&id)).map(|e| e.naming(None));
+            let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
     }
@@ -78,25 +78,28 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
     match request {
         Request::Ping => answer::pong(&format!("truetwin {}", env!("CARGO_PKG_VERSION")), lang),
         Request::Find { room, query } => find(fleet, house, room.as_deref(), query.as_deref(), answer_by).await,
-        Request::State { device, fresh } => {
-            let naming = naming(house, &device, None);
-            match fleet.state(&device, fresh, answer_by).await {
-                Ok(report) => {
-                    let description = house.by_id(&device).and_then(|e| e.description.as_deref());
+        Request::State { thing, fresh } => {
+            let naming = house.naming(&thing.device, thing.property.as_deref());
+            match fleet.state(&thing.device, fresh, answer_by).await {
+                Ok(mut report) => {
+                    if let Some(property) = &thing.property {
+                        report.readings.retain(|(name, _)| name == property);
+                        report.moving.retain(|name| name == property);
+                        report.reverted.retain(|name| name == property);
+                    }
+                    let description = house.device(&thing.device).and_then(|e| e.description.as_deref());
                     answer::state(&report, description, &naming, lang)
                 }
                 Err(refusal) => answer::refusal(&refusal, Some(&naming), lang),
             }
         }
-        Request::Switch { device, property, value } => {
-            let naming = naming(house, &device, Some(&property));
-            match fleet.set(caller, &device, Wish::to(property, value), answer_by).await {
-                Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
-                Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),
-            }
+        Request::Set { device, wish } => {
+            let naming = house.naming(&device, Some(&wish.property));
+            answer::reply(&fleet.set(caller, &device, wish, answer_by).await, &naming, lang)
         }
-        Request::SwitchUnheard { device } => {
-            answer::refusal(&Refusal::Offline { last_heard: None }, Some(&naming(house, &device, None)), lang)
+        Request::Together(wanted) => together::carry_out(fleet, house, wanted, caller, answer_by).await,
+        Request::Unheard { device } => {
+            answer::refusal(&Refusal::Offline { last_heard: None }, Some(&house.naming(&device, None)), lang)
         }
         // Without a session callers of one name cannot be told apart, and another's operation is not theirs to hear of.
         Request::Check { operation: None, device: None } if caller.is_shared() => {
@@ -104,10 +107,10 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
             answer::refusal(&Refusal::MissingArgument { parameter: "device", allowed }, None, house.lang())
         }
         Request::Check { operation, device } => {
-            let asked = device.as_ref().map(|d| naming(house, d, None));
+            let asked = device.as_ref().map(|d| house.naming(d, None));
             match fleet.check(operation.as_ref(), device.as_ref(), caller).await {
                 Some(Reply::Settled(settled)) => {
-                    let naming = naming(house, &settled.device, Some(&settled.property));
+                    let naming = house.naming(&settled.device, Some(&settled.property));
                     answer::operation(&settled, &naming, lang)
                 }
                 Some(Reply::Refused(refusal)) => answer::refusal(&refusal, asked.as_ref(), lang),
@@ -117,22 +120,17 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
     }
 }
 
-/// What a device is called; one that has left the house since goes by its id.
-fn naming(house: &House, device: &DeviceId, property: Option<&str>) -> Naming {
-    house.by_id(device).map_or_else(
-        || Naming::new(device.as_str(), device.as_str(), None, house.lang()),
-        |entry| entry.naming(property),
-    )
-}
-
 async fn find(fleet: &Fleet, house: &House, room: Option<&str>, query: Option<&str>, answer_by: Instant) -> Rendered {
-    let matching: Vec<&Entry> = house.entries().iter().filter(|e| matches(e, room, query)).collect();
+    let matching: Vec<&Entry> = house.listed().filter(|e| matches(e, room, query)).collect();
     let cards = fleet.cards();
     let row_by = answer_by.min(Instant::now() + Duration::from_millis(ROW_WAIT_MS));
     let mut rows = Vec::with_capacity(LIST_ROWS_MAX);
     for entry in matching.iter().take(LIST_ROWS_MAX) {
-        let report = fleet.state(&entry.id, false, row_by).await.ok();
-        let card = cards.iter().find(|c| c.name.device == entry.id);
+        let mut report = fleet.state(&entry.thing.device, false, row_by).await.ok();
+        if let (Some(report), Some(property)) = (&mut report, &entry.thing.property) {
+            report.readings.retain(|(name, _)| name == property);
+        }
+        let card = cards.iter().find(|c| c.name.device == entry.thing.device);
         let online = card.is_some_and(|c| c.presence != Presence::Offline);
         rows.push(Row::new(&entry.naming(None), entry.room(), online, report.as_ref(), entry.description.as_deref()));
     }
@@ -144,8 +142,8 @@ async fn find(fleet: &Fleet, house: &House, room: Option<&str>, query: Option<&s
 pub(super) fn matches(entry: &Entry, room: Option<&str>, query: Option<&str>) -> bool {
     let in_room = room.is_none_or(|r| entry.room() == Some(r));
     let Some(query) = query.map(str::to_lowercase) else { return in_room };
-    let name = &entry.name;
-    let rooms = name.room.iter().flat_map(|r| [r.get(Lang::En), r.get(Lang::Zh)]);
-    let mut texts = [name.label.en.as_str(), name.label.zh.as_str(), entry.id.as_str()].into_iter().chain(rooms);
+    let rooms = entry.place.iter().flat_map(|r| [r.en.as_str(), r.zh.as_str()]);
+    let mut texts =
+        [entry.label.en.as_str(), entry.label.zh.as_str(), entry.thing.device.as_str()].into_iter().chain(rooms);
     in_room && texts.any(|t| t.to_lowercase().contains(&query))
 }

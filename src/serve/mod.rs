@@ -202,7 +202,7 @@ impl Parts {
         let settings =
             mcp::Settings { lang: self.config.language(), answer_by_ms: self.config.timing.answer_by_ms.into() };
         let observer = Arc::new(observer::Counted(self.metrics.clone()));
-        mcp::Server::new(self.fleet.clone(), settings, transport, observer)
+        mcp::Server::new(self.fleet.clone(), settings, transport, observer).with_scenes(self.config.scenes())
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.

@@ -6,15 +6,14 @@ use tokio::sync::Mutex;
 
 use super::Parts;
 use crate::{
-    answer::{self, Naming, Rendered},
+    answer::{self, Rendered},
     config::ms,
     control::{self, Handler, Request, Response},
     fleet::Caller,
-    mcp::House,
-    names::{self, Found},
+    mcp::{House, Meant},
     property::{DeviceId, Value},
     twin::wish::Wish,
-    twin::words::{Refusal, Reply},
+    twin::words::Refusal,
 };
 
 /// Carries out the owner's requests.
@@ -83,34 +82,25 @@ impl Owner {
     async fn set(&self, device: &str, property: &str, value: &serde_json::Value) -> Response {
         let (parts, lang) = (&self.parts, self.parts.config.language());
         let cards = parts.fleet.cards();
-        let id = match names::find(device, cards.iter().map(|card| &card.name), lang) {
-            Found::One(id) => id,
-            Found::Several(candidates) => {
-                return answered(&answer::refusal(
-                    &Refusal::AmbiguousName { asked: device.into(), candidates },
-                    None,
-                    lang,
-                ));
+        let house = House::new(&cards, parts.config.scenes(), lang);
+        let refused = |refusal| answered(&answer::refusal(&refusal, None, lang));
+        let id = match house.find(device) {
+            Meant::Thing(entry) => entry.thing.device.clone(),
+            Meant::Several(candidates) => {
+                return refused(Refusal::AmbiguousName { asked: device.into(), candidates });
             }
-            Found::None(near) => {
-                return answered(&answer::refusal(&Refusal::UnknownDevice { asked: device.into(), near }, None, lang));
-            }
+            Meant::Group(_) => return refused(Refusal::UnknownDevice { asked: device.into(), near: Vec::new() }),
+            Meant::Nobody(near) => return refused(Refusal::UnknownDevice { asked: device.into(), near }),
         };
         let Some(value) = scalar(value) else {
             return Response::Error {
                 message: format!("{value} is no value; allowed: true, false, a number or a text"),
             };
         };
-        let house = House::new(&cards, lang);
-        let naming = house
-            .by_id(&id)
-            .map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, lang), |entry| entry.naming(Some(property)));
+        let naming = house.naming(&id, Some(property));
         let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
         let reply = parts.fleet.set(&Caller("cli".into()), &id, Wish::to(property, value), answer_by).await;
-        answered(&match reply {
-            Reply::Settled(settled) => answer::operation(&settled, &naming, lang),
-            Reply::Refused(refusal) => answer::refusal(&refusal, Some(&naming), lang),
-        })
+        answered(&answer::reply(&reply, &naming, lang))
     }
 }
 

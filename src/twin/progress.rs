@@ -7,25 +7,13 @@ use crate::{
     property::{Evidence, PropertyName},
     twin::{
         Twin,
+        evidence::Verdict,
         input::{ActionResult, Body, Cause, Command, Effect, Report},
         operation::Operation,
         reported::Merged,
         words::{OpId, Outcome, Reason, Stage},
     },
 };
-
-/// What the merged twin says of an operation's wish.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// It is so, with the evidence required.
-    Met,
-    /// It is so, with less evidence than required.
-    Weak,
-    /// It is otherwise.
-    Other,
-    /// Nothing is known that is newer than the command, and than its end if the device has finished it.
-    Nothing,
-}
 
 impl Twin {
     pub(super) fn heard(&mut self, now: Instant, report: &Report) {
@@ -43,10 +31,10 @@ impl Twin {
         self.note_malformed(report.seq, &merged);
         match &report.body {
             Body::Heartbeat => {}
-            Body::Action { op, result, reason, eta } => {
+            Body::Action { op, result, reason, eta, clamped } => {
                 self.note_changes(now, &merged.changes, Cause::Command);
                 if self.operations.get(op).is_some_and(Operation::sent) {
-                    self.act(now, report.seq, op, *result, *reason, *eta, &merged);
+                    self.act(now, report.seq, op, *result, *reason, *eta, *clamped, &merged);
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
@@ -80,6 +68,7 @@ impl Twin {
         result: ActionResult,
         reason: Option<Reason>,
         eta: Option<Duration>,
+        clamped: bool,
         merged: &Merged,
     ) {
         let Some(operation) = self.operations.get_mut(op) else { return };
@@ -96,7 +85,7 @@ impl Twin {
                     }
                 }
             }
-            ActionResult::Completed => self.completed(now, seq, op, merged),
+            ActionResult::Completed => self.completed(now, seq, op, clamped, merged),
             // Refused; but what it said to have begun it cannot refuse.
             ActionResult::Rejected if !begun && operation.reboots == 0 => {
                 self.end(now, op, Outcome::Rejected, Some(reason.unwrap_or(Reason::Unknown)));
@@ -114,14 +103,22 @@ impl Twin {
     }
 
     /// The device says that it is done. That is the first check; the read-back is the second (semantics 3.6).
-    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, merged: &Merged) {
+    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, clamped: bool, merged: &Merged) {
         let Some(property) = self.operations.get(op).map(|o| o.property.clone()) else { return };
         if merged.malformed.iter().any(|(name, _)| *name == property) {
             // It has driven; what it says of the end cannot be read.
             return self.advance(now, op, Stage::WaitingDeviceReport);
         }
         self.finish(seq, &property, op);
+        if self.operations.get(op).is_some_and(|o| o.superseded_by.is_some()) {
+            // Nobody waits for its read-back.
+            self.advance(now, op, Stage::WaitingDeviceReport);
+            return self.end(now, op, Outcome::Superseded, None);
+        }
         self.advance(now, op, Stage::WaitingReadBack);
+        if clamped {
+            self.take_clamped(op, &property, merged);
+        }
         let Some(operation) = self.operations.get(op) else { return };
         let verdict = self.verdict(operation);
         let attributed = self.attributed(operation);
@@ -164,8 +161,14 @@ impl Twin {
         }
         let asked = self.operations.values().find(|o| o.question.as_ref() == Some(question));
         let Some((op, property)) = asked.map(|o| (o.op.clone(), o.property.clone())) else { return };
-        if merged.carried.contains(&property) {
-            self.judge(now, &op);
+        if !merged.carried.contains(&property) {
+            return;
+        }
+        match self.operations.get_mut(&op) {
+            Some(operation) if !operation.sent() => {
+                operation.base_by = None;
+            }
+            Some(_) | None => self.judge(now, &op),
         }
     }
 
@@ -197,31 +200,6 @@ impl Twin {
             .collect();
         for op in gone {
             self.contradict(now, &op, Reason::DidNotHold);
-        }
-    }
-
-    /// Attributed: the device says that this operation is the last that it has finished on the property (semantics 3.3).
-    pub(super) fn attributed(&self, operation: &Operation) -> bool {
-        self.reported.finished(&operation.property, &operation.op).is_some()
-    }
-
-    /// The one predicate of this version, `equals` (semantics 3.1), on the merged value: received after the command was
-    /// written to the device (3.2), and not older than the operation's end on the device.
-    fn verdict(&self, operation: &Operation) -> Verdict {
-        let (Some(property), Some(wish), Some(known), Some(written_at)) =
-            (&operation.spec, &operation.wish, self.reported.get(&operation.property), operation.written_at)
-        else {
-            return Verdict::Nothing;
-        };
-        let finished = self.reported.finished(&operation.property, &operation.op);
-        if known.received_at < written_at || finished.is_some_and(|seq| known.seq < seq) {
-            Verdict::Nothing
-        } else if !property.same(&known.value, wish) {
-            Verdict::Other
-        } else if known.evidence < operation.required {
-            Verdict::Weak
-        } else {
-            Verdict::Met
         }
     }
 
@@ -258,17 +236,24 @@ impl Twin {
 
     /// Ends, answers or asks for what is due at `now`.
     pub(super) fn expire_operations(&mut self, now: Instant) {
-        let due: Vec<OpId> = self.operations.values().filter(|o| o.wakes_at() <= now).map(|o| o.op.clone()).collect();
+        let due: Vec<OpId> = self
+            .operations
+            .values()
+            .filter(|o| o.wakes_at().is_some_and(|at| at <= now))
+            .map(|o| o.op.clone())
+            .collect();
         for op in due {
             let Some(operation) = self.operations.get(&op) else { continue };
-            let late = operation.expires_at <= now && !operation.answered;
+            let late = operation.soonest().is_some_and(|soonest| soonest <= now);
+            // Nobody else to go on for.
+            let all_late = late && operation.waiting().all(|waiter| waiter.expires_at <= now);
             if !operation.sent() {
                 self.expire_waiting(now, &op);
-            } else if operation.stage_ends_at <= now || (late && !operation.begun()) {
+            } else if operation.stage_ends_at <= now || (all_late && !operation.begun()) {
                 let reason = if operation.unreadable { Reason::UnreadableReport } else { Reason::Timeout };
                 self.give_up(now, &op, Outcome::TimedOut, reason);
             } else if late {
-                self.answer_working(now, &op);
+                self.answer_late(now, &op);
             }
         }
         self.ask_due(now);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use truetwin::{
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value},
+    property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Hello, Input, Report, Status},
@@ -38,8 +38,10 @@ pub(crate) fn relay() -> Property {
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable: true,
         repeatable: true,
+        terms: Terms::default(),
     }
 }
 
@@ -73,6 +75,7 @@ pub(crate) struct Bench {
     seq: u32,
     pub(crate) boot: Arc<str>,
     pub(crate) properties: Vec<Property>,
+    pub(crate) actions: Vec<Action>,
     sessions: u64,
 }
 
@@ -93,7 +96,16 @@ impl Bench {
     /// A hub with other settings; the bench's time 0 is `start`.
     pub(crate) fn with(properties: Vec<Property>, settings: Settings, start: Instant) -> Self {
         let twin = Twin::new(DeviceId::new("lamp").expect("a device id"), settings);
-        Self { twin, effects: Vec::new(), start, seq: 0, boot: "boot1".into(), properties, sessions: 0 }
+        Self {
+            twin,
+            effects: Vec::new(),
+            start,
+            seq: 0,
+            boot: "boot1".into(),
+            properties,
+            actions: Vec::new(),
+            sessions: 0,
+        }
     }
 
     /// A relay that has greeted at 0 and is off.
@@ -164,7 +176,11 @@ impl Bench {
         let hello = Hello {
             boot: self.boot.clone(),
             seq: self.seq,
-            description: Arc::new(Description { properties: self.properties.clone() }),
+            description: Arc::new(Description {
+                properties: self.properties.clone(),
+                actions: self.actions.clone(),
+                ..Description::default()
+            }),
             status: vec![self.status(value)],
             cause: Cause::Unknown,
             seen: seen.map(|id| (name, op(id))).into_iter().collect(),
@@ -187,6 +203,18 @@ impl Bench {
         self.at(ms, wish(id, "me", Wish::to(property, value), answer_by));
     }
 
+    /// A caller wants the first property to have the other of its two values.
+    pub(crate) fn toggle(&mut self, ms: u64, id: &str, answer_by: u64) {
+        let wish = Wish::toggle(self.properties[0].name.clone());
+        self.asks(ms, "me", id, wish, answer_by);
+    }
+
+    /// A caller wants something.
+    pub(crate) fn asks(&mut self, ms: u64, caller: &str, id: &str, wished: Wish, answer_by: u64) {
+        let answer_by = self.time(answer_by);
+        self.at(ms, wish(id, caller, wished, answer_by));
+    }
+
     pub(crate) fn written(&mut self, ms: u64, id: &str) {
         self.at(ms, Input::Written { op: op(id) });
     }
@@ -204,7 +232,7 @@ impl Bench {
         status: Vec<Status>,
         reason: Option<Reason>,
     ) -> Report {
-        self.report(status, Body::Action { op: op(id), result, reason, eta: None })
+        self.report(status, Body::Action { op: op(id), result, reason, eta: None, clamped: false })
     }
 
     pub(crate) fn state(&mut self, question: Option<OpId>, value: Value, cause: Cause, seen: Option<&str>) -> Report {

@@ -3,17 +3,23 @@
 //! The SDK checks nothing against a schema, and its own messages are for programmers; a model needs the parameter,
 //! what it sent and what it may send. Pure: knows names, not state.
 
+mod wishes;
+
+pub(super) use wishes::options_of;
+
 use serde_json::{Map, Value as Json};
 
 use super::{
     catalogue::Tool,
-    house::{Entry, House, SWITCH_WORDS},
+    house::{Entry, House, Meant},
 };
 use crate::{
-    answer::state_word,
-    names::Found,
-    property::{DeviceId, PropertyName, Value},
-    twin::words::{OpId, Refusal},
+    names::Thing,
+    property::{DeviceId, PropertyName},
+    twin::{
+        wish::Wish,
+        words::{OpId, Refusal},
+    },
 };
 
 /// What a call asks for, checked.
@@ -26,24 +32,24 @@ pub enum Request {
         /// Only those whose names contain this.
         query: Option<String>,
     },
-    /// Reads the state of a device.
+    /// Reads the state of a device, or of one property.
     State {
-        /// The device.
-        device: DeviceId,
+        /// What is asked about.
+        thing: Thing,
         /// Whether to ask the device now.
         fresh: bool,
     },
-    /// Switches a device.
-    Switch {
+    /// Makes one wish true.
+    Set {
         /// The device.
         device: DeviceId,
-        /// What is set on it.
-        property: PropertyName,
         /// The wish.
-        value: Value,
+        wish: Wish,
     },
-    /// Switches a device that has not greeted this hub yet: what can be set on it is not known.
-    SwitchUnheard {
+    /// Makes several wishes true, side by side (semantics 7.1).
+    Together(Together),
+    /// Something of a device that has not greeted this hub yet: what can be done with it is not known.
+    Unheard {
         /// The device.
         device: DeviceId,
     },
@@ -58,13 +64,35 @@ pub enum Request {
     Ping,
 }
 
+/// Several wishes under one name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Together {
+    /// The group or the scene, as it is listed.
+    pub name: String,
+    /// Whether it is a scene; else a group.
+    pub is_scene: bool,
+    /// What is wished, never empty.
+    pub members: Vec<Part>,
+}
+
+/// One wish of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// The device.
+    pub device: DeviceId,
+    /// The wish.
+    pub wish: Wish,
+    /// Whether the whole counts as done only with it.
+    pub required: bool,
+}
+
 /// Why the arguments are no request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
     /// What was wrong.
     pub refusal: Refusal,
-    /// The device that was meant, where that much was clear.
-    pub device: Option<DeviceId>,
+    /// The thing that was meant, where that much was clear, and the property, where one was.
+    pub about: Option<(DeviceId, Option<PropertyName>)>,
 }
 
 /// Parameters that some voice boxes' firmware adds to each call on its own: nobody asked for them and nobody reads them.
@@ -87,15 +115,19 @@ pub fn parse(tool: Tool, arguments: &Map<String, Json>, house: &House) -> Result
         Tool::FindDevices => Ok(Request::Find { room: given.room()?, query: given.text("query", "a text")? }),
         Tool::GetDeviceState => {
             let entry = given.device()?;
-            Ok(Request::State { device: entry.id.clone(), fresh: given.fresh(entry)? })
+            Ok(Request::State { thing: entry.thing.clone(), fresh: given.fresh(entry)? })
         }
-        Tool::SwitchDevice => {
-            let entry = given.device()?;
-            given.switch(entry)
-        }
+        Tool::SwitchDevice => match given.meant()? {
+            Meant::Group(group) => given.switch_group(group),
+            Meant::Thing(entry) => given.switch(entry),
+            Meant::Several(_) | Meant::Nobody(_) => Err(given.missing_device()),
+        },
+        Tool::SetDeviceLevel => given.level(given.device()?),
+        Tool::SetDeviceOption => given.option(given.device()?),
+        Tool::ActivateScene => given.scene(),
         Tool::CheckOperation => {
             let operation = given.text("operation", "the id of an operation")?.map(|id| OpId::new(&id));
-            let device = given.optional_device()?.map(|e| e.id.clone());
+            let device = given.optional_device()?.map(|e| e.thing.device.clone());
             Ok(Request::Check { operation, device })
         }
         Tool::Ping => Ok(Request::Ping),
@@ -124,27 +156,47 @@ impl<'a> Given<'a> {
             None | Some(Json::Null) => Ok(None),
             Some(Json::String(text)) => Ok(Some(text.trim().to_owned()).filter(|t| !t.is_empty())),
             Some(other @ (Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_))) => {
-                Err(self.invalid(parameter, other, allowed.to_owned()))
+                Err(invalid(parameter, other, allowed.to_owned()))
             }
         }
     }
 
-    fn device(&self) -> Result<&'a Entry, Refused> {
-        let missing = || Refusal::MissingArgument { parameter: "device", allowed: self.device_names() };
-        self.optional_device()?.ok_or_else(|| refused(missing()))
+    /// A thing or a group; never several or nobody.
+    fn meant(&self) -> Result<Meant<'a>, Refused> {
+        match self.optional_meant()? {
+            Some(meant) => Ok(meant),
+            None => Err(self.missing_device()),
+        }
     }
 
-    fn optional_device(&self) -> Result<Option<&'a Entry>, Refused> {
+    fn optional_meant(&self) -> Result<Option<Meant<'a>>, Refused> {
         let Some(asked) = self.text("device", &self.device_names())? else { return Ok(None) };
-        let refusal = match self.house.find(&asked) {
-            Found::One(id) => match self.house.by_id(&id) {
-                Some(entry) => return Ok(Some(entry)),
-                None => Refusal::UnknownDevice { asked: shortened(&asked), near: Vec::new() },
-            },
-            Found::Several(candidates) => Refusal::AmbiguousName { asked: shortened(&asked), candidates },
-            Found::None(near) => Refusal::UnknownDevice { asked: shortened(&asked), near },
-        };
-        Err(refused(refusal))
+        match self.house.find(&asked) {
+            Meant::Several(candidates) => Err(refused(Refusal::AmbiguousName { asked: shortened(&asked), candidates })),
+            Meant::Nobody(near) => Err(refused(Refusal::UnknownDevice { asked: shortened(&asked), near })),
+            meant @ (Meant::Thing(_) | Meant::Group(_)) => Ok(Some(meant)),
+        }
+    }
+
+    fn device(&self) -> Result<&'a Entry, Refused> {
+        self.optional_device()?.ok_or_else(|| self.missing_device())
+    }
+
+    /// One thing. A group is none: its members are the candidates.
+    fn optional_device(&self) -> Result<Option<&'a Entry>, Refused> {
+        match self.optional_meant()? {
+            None | Some(Meant::Several(_) | Meant::Nobody(_)) => Ok(None),
+            Some(Meant::Thing(entry)) => Ok(Some(entry)),
+            Some(Meant::Group(group)) => {
+                let entries = self.house.entries();
+                let candidates = group.members.iter().filter_map(|at| entries.get(*at)).map(|e| e.shown.clone());
+                Err(refused(Refusal::AmbiguousName { asked: group.shown.clone(), candidates: candidates.collect() }))
+            }
+        }
+    }
+
+    fn missing_device(&self) -> Refused {
+        refused(Refusal::MissingArgument { parameter: "device", allowed: self.device_names() })
     }
 
     fn room(&self) -> Result<Option<String>, Refused> {
@@ -152,85 +204,52 @@ impl<'a> Given<'a> {
         let Some(asked) = self.text("room", &rooms.join(", "))? else { return Ok(None) };
         let wanted = asked.to_lowercase();
         let in_either = |e: &&Entry| {
-            e.name.room.as_ref().is_some_and(|r| r.en.to_lowercase() == wanted || r.zh.to_lowercase() == wanted)
+            e.place.as_ref().is_some_and(|r| r.en.to_lowercase() == wanted || r.zh.to_lowercase() == wanted)
         };
         match self.house.entries().iter().find(in_either).and_then(Entry::room) {
             Some(room) => Ok(Some(room.to_owned())),
-            None => Err(self.invalid("room", &Json::from(asked), rooms.join(", "))),
+            None => Err(invalid("room", &Json::from(asked), rooms.join(", "))),
         }
     }
 
     fn fresh(&self, entry: &Entry) -> Result<bool, Refused> {
         const ALLOWED: &str = "yes, no";
-        let word = self.text("fresh", ALLOWED).map_err(|r| Refused { device: Some(entry.id.clone()), ..r })?;
+        let word = self.text("fresh", ALLOWED).map_err(|r| r.of(entry, None))?;
         match word.as_deref().map(str::to_lowercase).as_deref() {
             None | Some("yes") => Ok(true),
             Some("no") => Ok(false),
-            Some(other) => Err(self.invalid("fresh", &Json::from(other), ALLOWED.to_owned()).of(entry)),
+            Some(other) => Err(invalid("fresh", &Json::from(other), ALLOWED.to_owned()).of(entry, None)),
         }
-    }
-
-    fn switch(&self, entry: &Entry) -> Result<Request, Refused> {
-        let Some(description) = &entry.description else {
-            return self.switch_unheard(entry);
-        };
-        let Some(property) = entry.switch() else {
-            let refusal = match description.properties.first() {
-                Some(main) => Refusal::Forbidden { property: main.name.clone() },
-                None => Refusal::UnknownProperty { asked: "to".to_owned(), known: Vec::new() },
-            };
-            return Err(refused(refusal).of(entry));
-        };
-        let (yes, no) = (state_word(true, property.role), state_word(false, property.role));
-        let allowed = format!("{yes}, {no}");
-        let word = self.text("to", &allowed).map_err(|r| r.of(entry))?;
-        let value = match word.as_deref().map(str::to_lowercase) {
-            None => return Err(refused(Refusal::MissingArgument { parameter: "to", allowed }).of(entry)),
-            Some(word) if word == yes => true,
-            Some(word) if word == no => false,
-            Some(word) => return Err(self.invalid("to", &Json::from(word), allowed).of(entry)),
-        };
-        Ok(Request::Switch { device: entry.id.clone(), property: property.name.clone(), value: Value::Bool(value) })
-    }
-
-    fn switch_unheard(&self, entry: &Entry) -> Result<Request, Refused> {
-        let allowed = SWITCH_WORDS.join(", ");
-        match self.text("to", &allowed).map_err(|r| r.of(entry))?.map(|word| word.to_lowercase()) {
-            None => Err(refused(Refusal::MissingArgument { parameter: "to", allowed }).of(entry)),
-            Some(word) if SWITCH_WORDS.contains(&word.as_str()) => {
-                Ok(Request::SwitchUnheard { device: entry.id.clone() })
-            }
-            Some(word) => Err(self.invalid("to", &Json::from(word), allowed).of(entry)),
-        }
-    }
-
-    fn invalid(&self, parameter: &'static str, sent: &Json, allowed: String) -> Refused {
-        let sent = match sent {
-            Json::String(text) => shortened(text),
-            other @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
-                shortened(&other.to_string())
-            }
-        };
-        refused(Refusal::InvalidArgument { parameter, sent, allowed })
     }
 
     fn device_names(&self) -> String {
-        let entries = self.house.entries();
-        if entries.len() > ALLOWED_NAMES_MAX {
+        let names: Vec<&str> = self.house.listed().map(|e| e.shown.as_str()).collect();
+        if names.len() > ALLOWED_NAMES_MAX {
             return "the name of a device, see find_devices".to_owned();
         }
-        entries.iter().map(|e| e.shown.as_str()).collect::<Vec<_>>().join(", ")
+        names.join(", ")
     }
 }
 
 impl Refused {
-    fn of(self, entry: &Entry) -> Self {
-        Self { device: Some(entry.id.clone()), ..self }
+    fn of(self, entry: &Entry, property: Option<&PropertyName>) -> Self {
+        let property = property.or(entry.thing.property.as_ref()).cloned();
+        Self { about: Some((entry.thing.device.clone(), property)), ..self }
     }
 }
 
 fn refused(refusal: Refusal) -> Refused {
-    Refused { refusal, device: None }
+    Refused { refusal, about: None }
+}
+
+fn invalid(parameter: &'static str, sent: &Json, allowed: String) -> Refused {
+    let sent = match sent {
+        Json::String(text) => shortened(text),
+        other @ (Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => {
+            shortened(&other.to_string())
+        }
+    };
+    refused(Refusal::InvalidArgument { parameter, sent, allowed })
 }
 
 fn shortened(text: &str) -> String {

@@ -1,0 +1,128 @@
+//! The tools as a model sees them: names, texts, schemas. The texts are those of the answers document.
+//!
+//! Schemas are made by hand: flat, without `$ref`, `$defs`, `oneOf` and `additionalProperties`, which relays in front
+//! of models drop or dislike. A tool without anything to act on is not listed. A parameter is described where it comes
+//! first and bare in the tools behind it. Pure.
+
+mod figures;
+mod schema;
+mod texts;
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as McpTool, ToolAnnotations};
+
+use super::house::House;
+
+pub use texts::instructions;
+
+/// The tools that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// `find_devices`
+    FindDevices,
+    /// `get_device_state`
+    GetDeviceState,
+    /// `switch_device`
+    SwitchDevice,
+    /// `set_device_level`
+    SetDeviceLevel,
+    /// `set_device_option`
+    SetDeviceOption,
+    /// `activate_scene`
+    ActivateScene,
+    /// `check_operation`
+    CheckOperation,
+    /// `ping`
+    Ping,
+}
+
+impl Tool {
+    /// All tools, in the order of the catalogue.
+    pub const ALL: &[Self] = &[
+        Self::FindDevices,
+        Self::GetDeviceState,
+        Self::SwitchDevice,
+        Self::SetDeviceLevel,
+        Self::SetDeviceOption,
+        Self::ActivateScene,
+        Self::CheckOperation,
+        Self::Ping,
+    ];
+
+    /// The name in calls and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FindDevices => "find_devices",
+            Self::GetDeviceState => "get_device_state",
+            Self::SwitchDevice => "switch_device",
+            Self::SetDeviceLevel => "set_device_level",
+            Self::SetDeviceOption => "set_device_option",
+            Self::ActivateScene => "activate_scene",
+            Self::CheckOperation => "check_operation",
+            Self::Ping => "ping",
+        }
+    }
+
+    /// The tool of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|t| t.as_str() == name)
+    }
+
+    /// Its parameters.
+    pub fn parameters(self) -> &'static [&'static str] {
+        match self {
+            Self::FindDevices => &["room", "query"],
+            Self::GetDeviceState => &["device", "fresh"],
+            Self::SwitchDevice => &["device", "to", "user_request"],
+            Self::SetDeviceLevel => &["device", "property", "level", "how", "user_request"],
+            Self::SetDeviceOption => &["device", "property", "option", "user_request"],
+            Self::ActivateScene => &["scene", "user_request"],
+            Self::CheckOperation => &["device", "operation"],
+            Self::Ping => &[],
+        }
+    }
+
+    /// Whether there is anything for it to act on.
+    fn applies(self, house: &House) -> bool {
+        match self {
+            Self::FindDevices | Self::Ping => true,
+            Self::GetDeviceState => !house.entries().is_empty(),
+            Self::SwitchDevice => house.switchable().next().is_some(),
+            Self::SetDeviceLevel => house.listed().any(|e| e.levels().next().is_some()),
+            Self::SetDeviceOption => house.listed().any(|e| e.options().next().is_some()),
+            Self::ActivateScene => !house.scenes().is_empty(),
+            Self::CheckOperation => {
+                let others = [Self::SwitchDevice, Self::SetDeviceLevel, Self::SetDeviceOption, Self::ActivateScene];
+                others.into_iter().any(|tool| tool.applies(house))
+            }
+        }
+    }
+
+    fn annotations(self) -> ToolAnnotations {
+        // Nothing here reaches beyond the home, so no world is open; for a tool that only reads the other hints mean nothing.
+        // What sets a value is repeatable by nature, except by "up" and "down", and destroys nothing.
+        let annotations = ToolAnnotations::new().open_world(false);
+        match self {
+            Self::FindDevices | Self::GetDeviceState | Self::CheckOperation | Self::Ping => annotations.read_only(true),
+            Self::SwitchDevice | Self::SetDeviceOption | Self::ActivateScene => {
+                annotations.read_only(false).destructive(false).idempotent(true)
+            }
+            Self::SetDeviceLevel => annotations.read_only(false).destructive(false).idempotent(false),
+        }
+    }
+}
+
+/// The `tools` array for a house.
+pub fn tool_list(house: &House) -> Vec<McpTool> {
+    let output = Arc::new(schema::output());
+    Tool::ALL
+        .iter()
+        .filter(|tool| tool.applies(house))
+        .map(|tool| {
+            McpTool::new(tool.as_str(), texts::description(*tool, house), schema::input(*tool, house))
+                .with_annotations(tool.annotations())
+                .with_raw_output_schema(output.clone())
+        })
+        .collect()
+}

@@ -1,0 +1,178 @@
+//! What the tools have to do with: the things of the fleet, groups and scenes under names that are unique in one language.
+//!
+//! Built from the fleet's cards whenever its revision changes, kept otherwise. Knows nothing of presence or state.
+
+mod entry;
+mod group;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use crate::{
+    answer::{Naming, state_word},
+    fleet::Card,
+    names::{self, Found, Known, Lang, Scene},
+    property::{DeviceId, Property},
+};
+
+pub(in crate::mcp) use self::entry::ends;
+pub use self::{
+    entry::{Entry, Switch},
+    group::Group,
+};
+
+/// All words that a switch can take, in the order of the catalogue.
+pub(super) const SWITCH_WORDS: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
+
+/// The things that the tools act on, in one language.
+#[derive(Clone, Debug)]
+pub struct House {
+    lang: Lang,
+    entries: Vec<Entry>,
+    groups: Vec<Group>,
+    scenes: Arc<[Scene]>,
+    rooms: Vec<String>,
+    /// The entries, then the groups, as names are looked up.
+    known: Vec<Known>,
+}
+
+/// Who a name means.
+#[derive(Clone, Debug)]
+pub enum Meant<'a> {
+    /// This thing.
+    Thing(&'a Entry),
+    /// All of these.
+    Group(&'a Group),
+    /// One of these, as they are listed.
+    Several(Vec<String>),
+    /// Nobody; near ones, as they are listed.
+    Nobody(Vec<String>),
+}
+
+impl House {
+    /// Gives each thing a unique name: its display name, else with its room, else with its id. A group whose names are all
+    /// taken by things is none.
+    pub fn new(cards: &[Card], scenes: Arc<[Scene]>, lang: Lang) -> Self {
+        let mut entries: Vec<Entry> = cards.iter().flat_map(|card| Entry::of(card, lang)).collect();
+        // A form that any other thing could also go by is nobody's: "lamp" stays ambiguous even if only one of two lamps
+        // has no room (semantics 2.9).
+        let mut users: HashMap<String, usize> = HashMap::new();
+        for entry in &entries {
+            for form in entry.forms().into_iter().collect::<HashSet<_>>() {
+                *users.entry(form).or_default() += 1;
+            }
+        }
+        for entry in &mut entries {
+            let forms = entry.forms();
+            let own = forms.iter().position(|form| users.get(form) == Some(&1)).unwrap_or(forms.len() - 1);
+            entry.ear = entry.spoken(own > 0);
+            entry.shown = forms[own].clone();
+        }
+        let mut rooms: Vec<String> = Vec::new();
+        for room in entries.iter().filter_map(Entry::room) {
+            if !rooms.iter().any(|known| known == room) {
+                rooms.push(room.to_owned());
+            }
+        }
+        let mut known: Vec<Known> = entries.iter().map(Entry::known).collect();
+        let groups = group::groups(&entries, &known, lang);
+        known.extend(groups.iter().map(Group::known));
+        Self { lang, entries, groups, scenes, rooms, known }
+    }
+
+    /// The language of the names.
+    pub fn lang(&self) -> Lang {
+        self.lang
+    }
+
+    /// All things, ordered by device id, a device before its parts.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The things that lists show.
+    pub fn listed(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| e.listed)
+    }
+
+    /// The groups: at least two things of one role, in one room or in the whole home.
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The scenes.
+    pub fn scenes(&self) -> &[Scene] {
+        &self.scenes
+    }
+
+    /// The rooms, in the order in which things name them.
+    pub fn rooms(&self) -> &[String] {
+        &self.rooms
+    }
+
+    /// The things that can be switched, and those that have not greeted yet and might be: a client that asks for the
+    /// tools while the hub starts would otherwise never learn of them.
+    pub fn switchable(&self) -> impl Iterator<Item = &Entry> {
+        self.listed().filter(|e| matches!(e.switch(), Switch::One(_)) || !e.heard())
+    }
+
+    /// The words that a switch takes somewhere in this house, in a fixed order; all of them while a device is unheard.
+    pub fn switch_words(&self) -> Vec<&'static str> {
+        if self.entries.iter().any(|e| !e.heard()) {
+            return SWITCH_WORDS.to_vec();
+        }
+        let both = |p: &Property| [state_word(true, p.role), state_word(false, p.role)];
+        let switch = |e: &Entry| match e.switch() {
+            Switch::One(property) => both(property).to_vec(),
+            Switch::Several(_) | Switch::None => Vec::new(),
+        };
+        let taken: Vec<&str> = self.entries.iter().flat_map(switch).collect();
+        SWITCH_WORDS.into_iter().filter(|w| taken.contains(w)).collect()
+    }
+
+    /// The device of that id, as a whole.
+    pub fn device(&self, id: &DeviceId) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.thing.device == *id && e.thing.property.is_none())
+    }
+
+    /// The thing that stands for a property of a device: that property's own, else the whole device.
+    pub fn thing(&self, id: &DeviceId, property: &str) -> Option<&Entry> {
+        let own = |e: &&Entry| e.thing.device == *id && e.thing.property.as_deref() == Some(property);
+        self.entries.iter().find(own).or_else(|| self.device(id))
+    }
+
+    /// What a property of a device, or the whole device, is called in an answer; one that has left the house since goes by
+    /// its id.
+    pub fn naming(&self, id: &DeviceId, property: Option<&str>) -> Naming {
+        let entry = match property {
+            Some(property) => self.thing(id, property),
+            None => self.device(id),
+        };
+        entry.map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, self.lang), |entry| entry.naming(property))
+    }
+
+    /// Who a name means: as the catalogue lists it, an id, or any display name of either language.
+    pub fn find(&self, asked: &str) -> Meant<'_> {
+        let offered = |all: Vec<usize>| all.into_iter().map(|i| self.known[i].offered.clone()).collect();
+        match names::find(asked, &self.known) {
+            Found::One(i) => match self.entries.get(i) {
+                Some(entry) => Meant::Thing(entry),
+                None => Meant::Group(&self.groups[i - self.entries.len()]),
+            },
+            Found::Several(all) => Meant::Several(offered(all)),
+            Found::None(near) => Meant::Nobody(offered(near)),
+        }
+    }
+
+    /// The scene of that name, in either language.
+    pub fn scene(&self, asked: &str) -> Option<&Scene> {
+        let wanted = asked.trim().to_lowercase();
+        let bare = wanted.trim_end_matches("模式").trim_end_matches("场景");
+        let is = |scene: &&Scene| {
+            [&scene.label.en, &scene.label.zh].iter().any(|l| l.to_lowercase() == wanted || l.to_lowercase() == bare)
+        };
+        self.scenes.iter().find(is)
+    }
+}
