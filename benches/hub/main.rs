@@ -23,6 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use mimalloc::MiMalloc;
 use tokio::signal::unix::{SignalKind, signal};
 use truetwin_wire::words::EvidenceWord;
 
@@ -34,6 +35,10 @@ use crate::{
     memory::Memory,
     process::Hub,
 };
+
+/// The program's own, so that the floor under a call stands on the same ground.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Numbers of callers, and how long one round of one kind lasts with so many.
 const LOADS: [(usize, Duration); 3] =
@@ -57,7 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["echo-door"] => tokio::runtime::Runtime::new()?.block_on(echo::door())?,
+        ["echo-door"] => one_thread()?.block_on(echo::door())?,
         ["echo-client", mqtt] => one_thread()?.block_on(echo::client(mqtt))?,
         _ if words.contains(&"--bench") => {
             let missed = one_thread()?.block_on(until_told_to_stop(bench()))?;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -77,7 +78,7 @@ impl Twin {
         operation.required = required(property);
         operation.allowance = self.settings.report(property);
         operation.stable = self.settings.stable(property);
-        operation.spec = Some(property.clone());
+        operation.spec = Some(Arc::new(property.clone()));
         // What must not be left half-way with nobody listening has to fit as a whole (semantics 4.9).
         let whole = if !property.repeatable || can_do_harm(property.role) {
             operation.allowance.saturating_sub(self.settings.report_margin) + operation.stable

@@ -1,6 +1,9 @@
 //! One operation: an attempt to make one wish true (semantics 1), its stages and what it waits for.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{Evidence, Property, PropertyName, Value},
@@ -18,7 +21,7 @@ pub(super) struct Operation {
     pub(super) wish: Value,
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
-    pub(super) spec: Option<Property>,
+    pub(super) spec: Option<Arc<Property>>,
     /// The evidence that a success needs (semantics 3.5).
     pub(super) required: Evidence,
     /// How long driving may take (semantics 4.9).

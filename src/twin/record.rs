@@ -1,6 +1,9 @@
 //! How operations end, and what changes the truth of it afterwards: a late success, a revert (semantics 3.7, 6.1, 6.3).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{Evidence, Property, PropertyName},
@@ -23,7 +26,7 @@ pub(super) struct Record {
     /// The evidence that a success would have needed.
     required: Evidence,
     /// The property as it was described then: a late success is judged by that, too.
-    spec: Option<Property>,
+    spec: Option<Arc<Property>>,
     /// What it brought about was changed again, by the device or by a person.
     undone: bool,
 }
@@ -139,8 +142,8 @@ impl Twin {
             reason: settled.reason,
             elapsed: settled.elapsed,
         });
-        let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned();
-        let required = property.as_ref().map_or(Evidence::Firmware, required);
+        let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned().map(Arc::new);
+        let required = property.as_deref().map_or(Evidence::Firmware, required);
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             ended_at: now,
