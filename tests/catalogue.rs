@@ -303,7 +303,7 @@ fn named(role: Role, lang: Lang) -> Naming {
         Lang::En => en,
         Lang::Zh => zh,
     };
-    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit }
+    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit, what: None, is_action: false }
 }
 
 /// One row in each language, from the same facts.
