@@ -3,7 +3,15 @@
 //!
 //! Pure values. This module knows nothing of operations, time, transport or sentences.
 
+mod predicate;
+mod terms;
+
 use std::{fmt, sync::Arc};
+
+pub use self::{
+    predicate::{Choice, Predicate},
+    terms::{Failsafe, Terms, Verify},
+};
 
 /// The id of a device: 1 to 32 of `a-z 0-9 _ -` (wire protocol, *Topics*). It is the MQTT user name and part of the
 /// topics; what people call the device is a display name and lives elsewhere.
@@ -182,6 +190,23 @@ pub struct Property {
     pub settable: bool,
     /// Whether setting it twice does no harm.
     pub repeatable: bool,
+    /// On which terms it is confirmed.
+    pub terms: Terms,
+}
+
+/// Something that a device does and that leaves no state, as it describes it (semantics 1, *Action*).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// Its name on the wire.
+    pub name: Arc<str>,
+    /// What it acts on, to a person; decides whether it can do harm.
+    pub role: Role,
+    /// What its `completed` stands on; below [`Evidence::Firmware`] the device never says that it is done.
+    pub feedback: Evidence,
+    /// How long the device expects to take, milliseconds.
+    pub expected_ms: u32,
+    /// Whether doing it twice does no harm.
+    pub repeatable: bool,
 }
 
 /// All that a device says it has: at most 64 properties (semantics 2.10).
@@ -189,6 +214,8 @@ pub struct Property {
 pub struct Description {
     /// The properties, in the device's order.
     pub properties: Vec<Property>,
+    /// What it can do that leaves no state, at most 64.
+    pub actions: Vec<Action>,
 }
 
 /// Why a value is not allowed for a property. The text names what is allowed.
@@ -253,6 +280,11 @@ impl Description {
     /// The property of that name.
     pub fn property(&self, name: &str) -> Option<&Property> {
         self.properties.iter().find(|p| &*p.name == name)
+    }
+
+    /// The action of that name.
+    pub fn action(&self, name: &str) -> Option<&Action> {
+        self.actions.iter().find(|a| &*a.name == name)
     }
 }
 
@@ -320,10 +352,7 @@ impl Property {
     /// 3.1 `equals`); everything else exactly.
     pub fn same(&self, a: &Value, b: &Value) -> bool {
         match (a, b) {
-            (Value::Number(a), Value::Number(b)) => {
-                let within = self.tolerance.or(self.step.map(|s| s / 2.0)).unwrap_or(0.0);
-                (a - b).abs() <= within
-            }
+            (Value::Number(a), Value::Number(b)) => (a - b).abs() <= self.nearness(),
             (Value::Integer(a), Value::Integer(b)) => {
                 let apart = f64::from((i64::from(*a) - i64::from(*b)).unsigned_abs().try_into().unwrap_or(u32::MAX));
                 apart <= self.tolerance.unwrap_or(0.0)
@@ -390,7 +419,7 @@ mod tests {
 
     use super::*;
 
-    fn property(kind: Kind) -> Property {
+    pub(super) fn property(kind: Kind) -> Property {
         Property {
             name: "p".into(),
             role: Role::Other,
@@ -407,6 +436,7 @@ mod tests {
             stable_ms: 0,
             settable: true,
             repeatable: true,
+            terms: Terms::default(),
         }
     }
 

@@ -10,7 +10,7 @@ use truetwin::{
     fleet::Card,
     mcp::{House, tool_list},
     names::{Label, Lang, Member, Name, Scene},
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value, ValueError},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value, ValueError},
     twin::words::{
         Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Settled, Stage, StateReport, Trust,
     },
@@ -42,6 +42,7 @@ fn switch(name: &str, role: Role) -> Property {
         stable_ms: 200,
         settable: true,
         repeatable: true,
+        terms: Terms::default(),
     }
 }
 
@@ -53,7 +54,7 @@ fn card(id: &str, name: Label, room: Option<Label>, properties: Vec<Property>) -
     Card {
         name: Name::new(DeviceId::new(id).expect("an id"), name, room),
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties })),
+        description: Some(Arc::new(Description { properties, actions: Vec::new() })),
         last_heard: None,
     }
 }
@@ -566,8 +567,9 @@ fn reads(table: &mut String) {
             settable: false,
             ..switch("temperature", Role::Sensor)
         }],
+        actions: Vec::new(),
     };
-    let lamp = Description { properties: vec![switch("power", Role::Light)] };
+    let lamp = Description { properties: vec![switch("power", Role::Light)], actions: Vec::new() };
     let report = |property: &str, value: Option<Value>, age: u64, trust: Trust, presence: Presence, asked_now: bool| {
         StateReport {
             device: DeviceId::new("lamp-1").expect("an id"),

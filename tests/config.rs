@@ -6,7 +6,7 @@ use std::path::Path;
 use truetwin::{
     config::{Config, Error, Place},
     names::Lang,
-    property::{DeviceId, Evidence},
+    property::{Class, Description, DeviceId, Evidence, Kind, Predicate, Property, Role, Terms, Value},
 };
 
 const EXAMPLE: &str = "deploy/truetwin.toml";
@@ -81,6 +81,80 @@ fn s2_9_a_property_may_have_a_name_and_a_room_of_its_own() {
     let [part] = name.parts.as_slice() else { panic!("one part") };
     assert_eq!((&*part.property, part.label.as_ref().unwrap().get(Lang::En)), ("relay2", "走廊灯"));
     assert_eq!(part.room.as_ref().unwrap().get(Lang::Zh), "hall");
+}
+
+#[test]
+fn s3_10_what_verifies_what_is_read_and_written_again() {
+    let text = "[devices.pump.properties.power]\npredicate = \"within\"\nclass = \"held\"\naccepted = \"yes\"\n\
+                by_action = \"true = start, false = halt\"\nverify_with = \"meter.watts\"\n\
+                verify_expect = \"true: at_least 5.5; false: at_most 1; changes_by -2\"\nverify_within_ms = 9\n";
+    let config = Config::parse("f", text).unwrap();
+    assert_eq!(Config::parse("again", &config.in_force()).unwrap(), config);
+    let pump = DeviceId::new("pump").unwrap();
+    let mut power = truetwin_property("power");
+    power.settable = false;
+    let over = config.overridden(&pump, &Description { properties: vec![power], actions: Vec::new() });
+    let power = &over.properties[0];
+    let verify = power.terms.verify.as_ref().unwrap();
+    assert_eq!((verify.device.as_str(), &*verify.property, verify.within_ms), ("meter", "watts", 9));
+    assert_eq!(verify.of_wish(&Value::Bool(true)), Some(&Predicate::AtLeast(5.5)));
+    assert_eq!(verify.of_wish(&Value::Bool(false)), Some(&Predicate::AtMost(1.0)));
+    assert_eq!(verify.of_wish(&Value::Integer(3)), Some(&Predicate::ChangesBy(-2.0)));
+    assert_eq!(power.terms.by_action[1], (Value::Bool(false), "halt".into()));
+    assert!(power.settable && power.terms.accepted && power.class == Class::Held);
+}
+
+#[test]
+fn s3_10_a_verifier_without_a_condition_is_refused_and_so_is_a_condition_that_is_none() {
+    let section = "[devices.pump.properties.power]\n";
+    let error = Config::parse("f", &format!("{section}verify_with = \"meter.watts\"")).unwrap_err().to_string();
+    assert!(error.contains("verify_expect"), "{error}");
+    for bad in [
+        "verify_with = \"meter\"",
+        "verify_with = \"Meter.watts\"",
+        "verify_expect = \"at_least\"",
+        "verify_expect = \"at_least 1 2\"",
+        "verify_expect = \"within 1 -2\"",
+        "verify_expect = \"more 1\"",
+        "verify_expect = \"at_least nan\"",
+        "by_action = \"true\"",
+        "by_action = \"=x\"",
+        "accepted = \"no\"",
+        "predicate = \"near\"",
+    ] {
+        let error = Config::parse("f", &format!("{section}{bad}")).expect_err(bad).to_string();
+        assert!(error.contains("it takes"), "{bad}: {error}");
+    }
+}
+
+fn truetwin_property(name: &str) -> Property {
+    Property {
+        name: name.into(),
+        role: Role::Pump,
+        kind: Kind::Bool,
+        unit: None,
+        min: None,
+        max: None,
+        step: None,
+        tolerance: None,
+        values: Vec::new(),
+        class: Class::Momentary,
+        feedback: Evidence::Pin,
+        expected_ms: 300,
+        stable_ms: 200,
+        settable: true,
+        repeatable: true,
+        terms: Terms::default(),
+    }
+}
+
+#[test]
+fn s3_5_the_owner_may_be_content_with_less_evidence_and_what_is_reported_stands() {
+    let config = Config::parse("f", "[devices.a.properties.relay]\nrequired_evidence = \"firmware\"").unwrap();
+    let description = Description { properties: vec![truetwin_property("relay")], actions: Vec::new() };
+    let over = config.overridden(&DeviceId::new("a").unwrap(), &description);
+    assert_eq!(over.properties[0].feedback, Evidence::Pin);
+    assert_eq!(over.properties[0].terms.required, Some(Evidence::Firmware));
 }
 
 #[test]

@@ -9,6 +9,8 @@ mod bench;
 mod callers;
 #[path = "twin_rules/convergence.rs"]
 mod convergence;
+#[path = "twin_rules/evidence.rs"]
+mod evidence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
 #[path = "twin_rules/restarts.rs"]

@@ -14,6 +14,7 @@ mod scenes;
 mod schema;
 mod setting;
 mod show;
+mod terms;
 
 use std::{
     collections::BTreeMap,
@@ -27,6 +28,7 @@ pub use self::{
     rules::Broken,
     schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, SceneText, Timing, Top},
     setting::Proposals,
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
     names::{Label, Lang, Name, Part, Scene},

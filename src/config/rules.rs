@@ -69,5 +69,16 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
         );
         return broken("timing.wait_online_ms", None, problem);
     }
+    for (device, settings) in &config.devices {
+        for (property, owner) in &settings.properties {
+            if owner.verify_with.is_some() != owner.verify_expect.is_some() {
+                let problem = format!(
+                    "of {property} of {device} stands alone: verify_with and verify_expect are needed together, or nothing \
+                     would be verified"
+                );
+                return broken("verify_with", None, problem);
+            }
+        }
+    }
     Ok(())
 }

@@ -6,8 +6,14 @@
 
 use std::net::SocketAddr;
 
-use super::setting::{Allowed, Key, Proposals, Section, Setting};
-use crate::{names::Lang, property::Evidence};
+use super::{
+    setting::{Allowed, Key, Proposals, Section, Setting},
+    terms::{Accepted, ByAction, Expect, Sensor, TERMS_CHARS_MAX},
+};
+use crate::{
+    names::Lang,
+    property::{Choice, Class, Evidence},
+};
 
 /// Declares a section: a struct with one field a key, its defaults, and the table of its keys.
 macro_rules! section {
@@ -115,6 +121,8 @@ section! {
         just_started_ms: u32 = 30_000, within(0, 600_000);
         /// How often a device shows that its control task lives. After 2.5 of them without one it is suspected.
         heartbeat_ms: u32 = 10_000, within(1_000, 600_000);
+        /// A device that has told no value for so long is asked for its state, so that nothing stays unseen. 0: never.
+        reconcile_ms: u32 = 300_000, within(0, 86_400_000);
     }
 }
 
@@ -171,6 +179,23 @@ section! {
         required_evidence: Option<Evidence> = None, Allowed::Words(&["firmware", "pin", "sensor"]);
         /// How long it takes from beginning to completion.
         expected_ms: Option<u32> = None, within(0, 3_600_000);
+        /// When a value counts as what was wished. Without it: numbers within the tolerance, all else the very value.
+        predicate: Option<Choice> = None, Allowed::Words(Choice::WORDS);
+        /// How long a wish lives: momentary, only while its operation runs; held, until it is changed (a set point).
+        class: Option<Class> = None, Allowed::Words(&["momentary", "held"]);
+        /// A lock, door or heater that a known device offers for the first time is read-only until you accept it here.
+        accepted: Option<Accepted> = None, Allowed::Words(&["yes"]);
+        /// The actions of the device that bring values about, where setting is not how it is done.
+        by_action: Option<ByAction> = None,
+            Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "value=action, value=action" };
+        /// The device and its property whose measurement must agree after completion.
+        verify_with: Option<Sensor> = None, Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "device.property" };
+        /// What it must show, by the wish; a wish that is not named is not verified. Conditions: equals V, one_of V V,
+        /// within N BY, at_least N, at_most N, changes_by N, approaches N BY.
+        verify_expect: Option<Expect> = None,
+            Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "wish: condition; wish: condition" };
+        /// How long the measurement may take to show it. Default 2000.
+        verify_within_ms: Option<u32> = None, within(0, 600_000);
     }
 }
 

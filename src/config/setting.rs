@@ -38,6 +38,13 @@ pub(super) enum Allowed {
     Address,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A text of a certain form; whether it has it, the type of the key says.
+    Form {
+        /// The longest, characters.
+        chars_max: usize,
+        /// The form, as an example.
+        form: &'static str,
+    },
     /// A text without line breaks, not empty.
     Text {
         /// The longest, characters.
@@ -52,12 +59,12 @@ impl Allowed {
             (Self::Number { min, max }, Scalar::Number(number)) => (i64::from(min)..=i64::from(max)).contains(number),
             (Self::Address, Scalar::Text(text)) => text.parse::<SocketAddr>().is_ok(),
             (Self::Words(words), Scalar::Text(text)) => words.contains(&text.as_str()),
-            (Self::Text { chars_max }, Scalar::Text(text)) => {
+            (Self::Text { chars_max } | Self::Form { chars_max, .. }, Scalar::Text(text)) => {
                 let count = text.chars().count();
                 count <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
             }
             (Self::Number { .. }, Scalar::Text(_)) => false,
-            (Self::Address | Self::Words(_) | Self::Text { .. }, Scalar::Number(_)) => false,
+            (Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. }, Scalar::Number(_)) => false,
         }
     }
 }
@@ -72,6 +79,7 @@ impl fmt::Display for Allowed {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 f.write_str(&words.join(" or "))
             }
+            Self::Form { form, .. } => write!(f, "a text of the form {form:?}"),
             Self::Text { chars_max } => write!(f, "a text of 1 to {chars_max} characters without line breaks"),
         }
     }

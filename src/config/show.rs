@@ -8,10 +8,11 @@ use super::{
     scenes,
     schema::{DeviceText, PropertySettings, SceneText},
     setting::{Key, Section},
+    terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
     names::{Label, Member, Scene},
-    property::{DeviceId, Evidence, Value},
+    property::{Choice, Class, DeviceId, Evidence, Predicate, Value},
 };
 
 /// What stands at the top of the example.
@@ -130,6 +131,19 @@ fn sample_property() -> PropertySettings {
         stable_ms: Some(200),
         required_evidence: Some(Evidence::Firmware),
         expected_ms: Some(300),
+        predicate: Some(Choice::Equals),
+        class: Some(Class::Momentary),
+        accepted: Some(Accepted),
+        by_action: Some(ByAction(vec![
+            (Value::Bool(true), "press".to_owned()),
+            (Value::Bool(false), "press".to_owned()),
+        ])),
+        verify_with: Some(Sensor { device: DeviceId::new("meter").expect("an id"), property: "watts".into() }),
+        verify_expect: Some(Expect(vec![
+            (Some(Value::Bool(true)), Predicate::AtLeast(5.0)),
+            (Some(Value::Bool(false)), Predicate::AtMost(1.0)),
+        ])),
+        verify_within_ms: Some(2_000),
         ..PropertySettings::default()
     }
 }

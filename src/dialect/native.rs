@@ -16,7 +16,9 @@ use truetwin_wire::{
 };
 
 use crate::{
-    property::{Class, Description, Evidence, Kind, Property, PropertyName, Role, Value, ValueError},
+    property::{
+        Action, Class, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value, ValueError,
+    },
     twin::{
         input::{ActionResult, Body, Cause, Command, Hello, Report, Status},
         words::{OpId, Reason},
@@ -88,6 +90,7 @@ pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
                 result: result(action.result),
                 reason: action.reason.map(reason),
                 eta: action.eta_ms.map(|ms| Duration::from_millis(ms.into())),
+                clamped: action.clamped,
             },
         ),
         hub::Event::DeviceState(state) => report(
@@ -170,7 +173,7 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
     Ok(Hello {
         boot,
         seq,
-        description: Arc::new(Description { properties }),
+        description: Arc::new(Description { properties, actions: hello.actions.into_iter().map(action).collect() }),
         status: status(hello.state, &hello.evidence),
         cause: cause(hello.cause),
         seen: seen(hello.seen),
@@ -208,6 +211,21 @@ fn property(wire: hub::PropertyWire) -> Property {
         stable_ms: wire.stable_ms.unwrap_or(if kind == Kind::Bool { STABLE_MS } else { 0 }),
         settable: known_kind && wire.settable.unwrap_or(role != Role::Sensor),
         repeatable: wire.repeatable.unwrap_or(true),
+        terms: Terms {
+            clamps: wire.clamps,
+            failsafe: wire.failsafe.map(|f| Failsafe { value: value_of(&f.value), after_ms: f.after_ms }),
+            ..Terms::default()
+        },
+    }
+}
+
+fn action(wire: hub::ActionWire) -> Action {
+    Action {
+        name: wire.name.into(),
+        role: wire.role.map_or(Role::Other, role),
+        feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
+        expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
+        repeatable: wire.repeatable,
     }
 }
 

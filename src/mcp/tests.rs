@@ -7,7 +7,7 @@ use super::*;
 use crate::{
     fleet::Card,
     names::{Label, Name, Thing},
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
     twin::words::{OpId, Presence, Refusal, RefusalWord},
 };
 
@@ -28,12 +28,13 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
         stable_ms: 200,
         settable,
         repeatable: true,
+        terms: Terms::default(),
     };
     let label = |en: &str, zh: &str| Label { en: en.into(), zh: zh.into() };
     Card {
         name: Name::new(DeviceId::new(id).unwrap(), label(en, zh), room.map(|(e, z)| label(e, z))),
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties: vec![property] })),
+        description: Some(Arc::new(Description { properties: vec![property], actions: Vec::new() })),
         last_heard: None,
     }
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use crate::{
-    property::{Evidence, Property, PropertyName, Role},
+    property::{Property, PropertyName, Role},
     twin::{
         Desired, Twin,
+        evidence::required,
         input::{Command, Effect},
         operation::Operation,
         wish::{ActionName, Wish},
@@ -168,6 +169,7 @@ impl Twin {
             let property = operation.property.clone();
             self.desired.insert(property, Desired { value, op: op.clone(), since: now });
         }
+        self.set_predicate(op);
         self.send_command(now, op);
     }
 
@@ -271,11 +273,6 @@ fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Result<&'a Prope
         asked: name.to_string(),
         known: properties.iter().map(|p| p.name.clone()).collect(),
     })
-}
-
-/// The evidence that a success needs: the highest that the device offers; receipt is never completion (semantics 3.5).
-pub(super) fn required(property: &Property) -> Evidence {
-    property.feedback.max(Evidence::Firmware)
 }
 
 /// Whether a half-done movement of such a thing can do harm (semantics 2.7: lock, garage, heater).

@@ -187,6 +187,8 @@ pub enum Body {
         reason: Option<Reason>,
         /// What it still needs.
         eta: Option<Duration>,
+        /// The device brought the value into its range (semantics 3.9).
+        clamped: bool,
     },
     /// The state, asked for or not.
     State {

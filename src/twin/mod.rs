@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`input`] | what can happen, what can be asked for |
 //! | `admission.rs` | whether an operation begins, queues or is refused |
+//! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
@@ -23,6 +24,7 @@
 //! | [`words`] | the closed sets of words |
 
 mod admission;
+mod evidence;
 pub mod input;
 mod operation;
 mod presence;

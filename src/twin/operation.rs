@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, Property, PropertyName, Value},
+    property::{Evidence, Predicate, Property, PropertyName, Value},
     twin::{
         settings::Settings,
         wish::Target,
@@ -23,6 +23,12 @@ pub(super) struct Operation {
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
     pub(super) spec: Option<Property>,
+    /// The value before its command went out, as far as it was known.
+    pub(super) before: Option<Value>,
+    /// When it is as wished; known once it was sent (semantics 3.1).
+    pub(super) predicate: Option<Predicate>,
+    /// The device announced that it went to another value, and may (semantics 3.9).
+    pub(super) clamped: bool,
     /// The evidence that a success needs (semantics 3.5).
     pub(super) required: Evidence,
     /// How long driving may take (semantics 4.9).
@@ -74,6 +80,9 @@ impl Operation {
             wish: target.value().cloned(),
             target,
             spec: None,
+            before: None,
+            predicate: None,
+            clamped: false,
             required: Evidence::Firmware,
             allowance: Duration::ZERO,
             stable: Duration::ZERO,

@@ -7,25 +7,13 @@ use crate::{
     property::{Evidence, PropertyName},
     twin::{
         Twin,
+        evidence::Verdict,
         input::{ActionResult, Body, Cause, Command, Effect, Report},
         operation::Operation,
         reported::Merged,
         words::{OpId, Outcome, Reason, Stage},
     },
 };
-
-/// What the merged twin says of an operation's wish.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// It is so, with the evidence required.
-    Met,
-    /// It is so, with less evidence than required.
-    Weak,
-    /// It is otherwise.
-    Other,
-    /// Nothing is known that is newer than the command, and than its end if the device has finished it.
-    Nothing,
-}
 
 impl Twin {
     pub(super) fn heard(&mut self, now: Instant, report: &Report) {
@@ -43,10 +31,10 @@ impl Twin {
         self.note_malformed(report.seq, &merged);
         match &report.body {
             Body::Heartbeat => {}
-            Body::Action { op, result, reason, eta } => {
+            Body::Action { op, result, reason, eta, clamped } => {
                 self.note_changes(now, &merged.changes, Cause::Command);
                 if self.operations.get(op).is_some_and(Operation::sent) {
-                    self.act(now, report.seq, op, *result, *reason, *eta, &merged);
+                    self.act(now, report.seq, op, *result, *reason, *eta, *clamped, &merged);
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
@@ -80,6 +68,7 @@ impl Twin {
         result: ActionResult,
         reason: Option<Reason>,
         eta: Option<Duration>,
+        clamped: bool,
         merged: &Merged,
     ) {
         let Some(operation) = self.operations.get_mut(op) else { return };
@@ -96,7 +85,7 @@ impl Twin {
                     }
                 }
             }
-            ActionResult::Completed => self.completed(now, seq, op, merged),
+            ActionResult::Completed => self.completed(now, seq, op, clamped, merged),
             // Refused; but what it said to have begun it cannot refuse.
             ActionResult::Rejected if !begun && operation.reboots == 0 => {
                 self.end(now, op, Outcome::Rejected, Some(reason.unwrap_or(Reason::Unknown)));
@@ -114,7 +103,7 @@ impl Twin {
     }
 
     /// The device says that it is done. That is the first check; the read-back is the second (semantics 3.6).
-    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, merged: &Merged) {
+    fn completed(&mut self, now: Instant, seq: u32, op: &OpId, clamped: bool, merged: &Merged) {
         let Some(property) = self.operations.get(op).map(|o| o.property.clone()) else { return };
         if merged.malformed.iter().any(|(name, _)| *name == property) {
             // It has driven; what it says of the end cannot be read.
@@ -122,6 +111,9 @@ impl Twin {
         }
         self.finish(seq, &property, op);
         self.advance(now, op, Stage::WaitingReadBack);
+        if clamped {
+            self.take_clamped(op, &property, merged);
+        }
         let Some(operation) = self.operations.get(op) else { return };
         let verdict = self.verdict(operation);
         let attributed = self.attributed(operation);
@@ -197,31 +189,6 @@ impl Twin {
             .collect();
         for op in gone {
             self.contradict(now, &op, Reason::DidNotHold);
-        }
-    }
-
-    /// Attributed: the device says that this operation is the last that it has finished on the property (semantics 3.3).
-    pub(super) fn attributed(&self, operation: &Operation) -> bool {
-        self.reported.finished(&operation.property, &operation.op).is_some()
-    }
-
-    /// The one predicate of this version, `equals` (semantics 3.1), on the merged value: received after the command was
-    /// written to the device (3.2), and not older than the operation's end on the device.
-    fn verdict(&self, operation: &Operation) -> Verdict {
-        let (Some(property), Some(wish), Some(known), Some(written_at)) =
-            (&operation.spec, &operation.wish, self.reported.get(&operation.property), operation.written_at)
-        else {
-            return Verdict::Nothing;
-        };
-        let finished = self.reported.finished(&operation.property, &operation.op);
-        if known.received_at < written_at || finished.is_some_and(|seq| known.seq < seq) {
-            Verdict::Nothing
-        } else if !property.same(&known.value, wish) {
-            Verdict::Other
-        } else if known.evidence < operation.required {
-            Verdict::Weak
-        } else {
-            Verdict::Met
         }
     }
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, Property, PropertyName},
+    property::{Evidence, Predicate, Property, PropertyName, Value},
     twin::{
         Twin,
-        admission::required,
+        evidence::required,
         input::{ActionResult, Cause, Command, Effect},
         operation::Operation,
         reported::Change,
@@ -22,16 +22,28 @@ pub(super) struct Record {
     ended_at: Instant,
     /// The evidence that a success would have needed.
     required: Evidence,
-    /// The property as it was described then: a late success is judged by that, too.
-    spec: Option<Property>,
+    /// What its success was, and the value before: a late success is judged by that, too.
+    predicate: Option<Predicate>,
+    before: Option<Value>,
     /// What it brought about was changed again, by the device or by a person.
     undone: bool,
+}
+
+impl Record {
+    /// Whether a value is no other than what was confirmed. A set value is the same within all of the described tolerance,
+    /// which may be more than what had to be reached.
+    fn still_met(&self, property: &Property, value: &Value) -> bool {
+        let wished = self.settled.wish.as_ref().is_some_and(|wish| property.same(value, wish));
+        wished || self.predicate.as_ref().is_some_and(|p| p.holds(self.before.as_ref(), value))
+    }
 }
 
 impl Twin {
     /// Fresh, attributed, reported state equals the wish.
     pub(super) fn converge(&mut self, now: Instant, op: &OpId) {
-        self.end(now, op, Outcome::Converged, None);
+        if let Some(outcome) = self.operations.get(op).map(Operation::success) {
+            self.end(now, op, outcome, None);
+        }
     }
 
     /// It said completed; what is read says otherwise: an immediate failure with the actual value (semantics 3.7).
@@ -46,7 +58,7 @@ impl Twin {
     }
 
     pub(super) fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
-        let success = outcome == Outcome::Converged;
+        let success = outcome.is_success();
         if success {
             self.enter(now, op, Stage::Settled);
         }
@@ -60,8 +72,16 @@ impl Twin {
             let reply = Reply::Settled(Box::new(settled.clone()));
             self.effects.push_back(Effect::Reply { op: op.clone(), reply });
         }
-        let (admitted_at, required, spec) = (operation.admitted_at, operation.required, operation.spec.clone());
-        self.remember(Record { settled, admitted_at, ended_at: now, required, spec, undone: false });
+        let record = Record {
+            settled,
+            admitted_at: operation.admitted_at,
+            ended_at: now,
+            required: operation.required,
+            predicate: operation.predicate.clone(),
+            before: operation.before.clone(),
+            undone: false,
+        };
+        self.remember(record);
         if !self.stopping {
             self.begin_next(now, &operation.property);
         }
@@ -99,7 +119,7 @@ impl Twin {
     }
 
     fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
-        let success = outcome == Outcome::Converged;
+        let success = outcome.is_success();
         // Spoken of as present only if it was received after the command was written: an older value may be what the
         // command has changed.
         let found = self.reading(now, &operation.property, operation.written_at);
@@ -148,7 +168,8 @@ impl Twin {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             ended_at: now,
             required,
-            spec: property,
+            predicate: property.as_ref().zip(settled.wish.as_ref()).map(|(p, wish)| Predicate::of_wish(p, wish, None)),
+            before: None,
             undone: false,
             settled,
         });
@@ -195,13 +216,12 @@ impl Twin {
             {
                 continue;
             }
-            let (Some(known), Some(property), Some(wish)) =
-                (self.reported.get(&settled.property), &record.spec, &settled.wish)
-            else {
+            let (Some(known), Some(predicate)) = (self.reported.get(&settled.property), &record.predicate) else {
                 continue;
             };
-            let met =
-                known.seq == seq && known.evidence >= record.required.max(least) && property.same(&known.value, wish);
+            let met = known.seq == seq
+                && known.evidence >= record.required.max(least)
+                && predicate.holds(record.before.as_ref(), &known.value);
             if met {
                 settled.late_success = true;
                 settled.confirmed_by = known.evidence;
@@ -232,13 +252,9 @@ impl Twin {
             else {
                 continue;
             };
-            let held = record.settled.outcome == Outcome::Converged || record.settled.late_success;
+            let held = record.settled.outcome.is_success() || record.settled.late_success;
             let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-            if !held
-                || !watched
-                || record.undone
-                || record.settled.wish.as_ref().is_some_and(|wish| property.same(&change.to, wish))
-            {
+            if !held || !watched || record.undone || record.still_met(property, &change.to) {
                 continue;
             }
             record.undone = true;

@@ -113,6 +113,27 @@ words! {
     }
 }
 
+impl Outcome {
+    /// Whether it may be said to be done: the only three (semantics 8.4).
+    pub fn is_success(self) -> bool {
+        match self {
+            Self::Converged | Self::Already | Self::Clamped => true,
+            Self::Working
+            | Self::Partial
+            | Self::SentUnverified
+            | Self::Superseded
+            | Self::Rejected
+            | Self::Failed
+            | Self::Contradicted
+            | Self::TimedOut
+            | Self::Interrupted
+            | Self::Cancelled
+            | Self::Removed
+            | Self::DeviceCrashed => false,
+        }
+    }
+}
+
 words! {
     /// Why an operation never began (semantics 8.4).
     RefusalWord {

@@ -430,7 +430,7 @@ impl Board {
             status.push(read);
         }
         let carried = !status.is_empty();
-        self.say(status, Body::Action { op: op.clone(), result, reason, eta: None }, carried);
+        self.say(status, Body::Action { op: op.clone(), result, reason, eta: None, clamped: false }, carried);
     }
 
     fn say(&mut self, status: Vec<Status>, body: Body, carried: bool) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use truetwin::{
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Value},
+    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Terms, Value},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
@@ -205,6 +205,7 @@ impl World {
             stable_ms: setting.stable_ms,
             settable: true,
             repeatable: true,
+            terms: Terms::default(),
         };
         let mut world = Self {
             twin: Twin::new(DeviceId::new("lamp").expect("a device id"), settings.clone()),
@@ -212,7 +213,7 @@ impl World {
             now: 0,
             start,
             settings,
-            description: Arc::new(Description { properties: vec![property] }),
+            description: Arc::new(Description { properties: vec![property], actions: Vec::new() }),
             random: setting.seed | 1,
             parcels: BTreeMap::new(),
             parcels_ever: 0,
@@ -384,7 +385,7 @@ impl World {
         let boot = if retained { boot_token(boot) } else { boot_token(0) };
         let seq = 1 + u32::try_from(self.below(200)).expect("small");
         let body = match self.below(2) {
-            0 => Body::Action { op, result: ActionResult::Completed, reason: None, eta: None },
+            0 => Body::Action { op, result: ActionResult::Completed, reason: None, eta: None, clamped: false },
             _ => Body::State { op: None, cause: Cause::Query, seen: vec![(name.clone(), op)] },
         };
         let status = vec![Status { property: name, value, evidence: Evidence::Pin }];

@@ -6,7 +6,7 @@ use std::{
 };
 
 use truetwin::{
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Value},
+    property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Hello, Input, Report, Status},
@@ -40,6 +40,7 @@ pub(crate) fn relay() -> Property {
         stable_ms: 200,
         settable: true,
         repeatable: true,
+        terms: Terms::default(),
     }
 }
 
@@ -73,6 +74,7 @@ pub(crate) struct Bench {
     seq: u32,
     pub(crate) boot: Arc<str>,
     pub(crate) properties: Vec<Property>,
+    pub(crate) actions: Vec<Action>,
     sessions: u64,
 }
 
@@ -93,7 +95,16 @@ impl Bench {
     /// A hub with other settings; the bench's time 0 is `start`.
     pub(crate) fn with(properties: Vec<Property>, settings: Settings, start: Instant) -> Self {
         let twin = Twin::new(DeviceId::new("lamp").expect("a device id"), settings);
-        Self { twin, effects: Vec::new(), start, seq: 0, boot: "boot1".into(), properties, sessions: 0 }
+        Self {
+            twin,
+            effects: Vec::new(),
+            start,
+            seq: 0,
+            boot: "boot1".into(),
+            properties,
+            actions: Vec::new(),
+            sessions: 0,
+        }
     }
 
     /// A relay that has greeted at 0 and is off.
@@ -164,7 +175,7 @@ impl Bench {
         let hello = Hello {
             boot: self.boot.clone(),
             seq: self.seq,
-            description: Arc::new(Description { properties: self.properties.clone() }),
+            description: Arc::new(Description { properties: self.properties.clone(), actions: self.actions.clone() }),
             status: vec![self.status(value)],
             cause: Cause::Unknown,
             seen: seen.map(|id| (name, op(id))).into_iter().collect(),
@@ -204,7 +215,7 @@ impl Bench {
         status: Vec<Status>,
         reason: Option<Reason>,
     ) -> Report {
-        self.report(status, Body::Action { op: op(id), result, reason, eta: None })
+        self.report(status, Body::Action { op: op(id), result, reason, eta: None, clamped: false })
     }
 
     pub(crate) fn state(&mut self, question: Option<OpId>, value: Value, cause: Cause, seen: Option<&str>) -> Report {
