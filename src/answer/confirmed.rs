@@ -10,6 +10,10 @@ use crate::{
     property::{Evidence, Role, Value},
 };
 
+fn is_number(value: Option<&Value>) -> bool {
+    matches!(value, Some(Value::Integer(_) | Value::Number(_)))
+}
+
 impl Voice<'_> {
     /// What was confirmed, and not a word more: `的开关合上了`, `'s relay has closed`.
     pub(super) fn converged(&self, evidence: Evidence, value: Option<&Value>) -> String {
@@ -73,11 +77,14 @@ impl Voice<'_> {
         let en =
             value.and_then(|v| amount(v, self.unit(), Lang::En)).unwrap_or_else(|| "what was asked for".to_owned());
         // A relative wish that met the end of the range (semantics 4.6).
-        let (end_zh, end_en) = if self.settled.limited { ("，到头了", ", its limit") } else { ("", "") };
+        let (end_zh, end_en) =
+            if self.settled.limited && is_number(value) { ("，到头了", ", its limit") } else { ("", "") };
+        let (got, set, at) =
+            if is_number(value) { ("到了", "设到了", "is at") } else { ("成了", "换成了", "is") };
         match evidence {
             Evidence::Sensor => self.both(
-                format!("{full}到了{zh}{end_zh}，传感器也看到了。"),
-                format!("{full_en} is at {en}{end_en}; a sensor sees it."),
+                format!("{full}{got}{zh}{end_zh}，传感器也看到了。"),
+                format!("{full_en} {at} {en}{end_en}; a sensor sees it."),
             ),
             Evidence::Pin => {
                 self.both(format!("{full}读回来是{zh}{end_zh}。"), format!("{full_en} reads back {en}{end_en}."))
@@ -86,8 +93,11 @@ impl Voice<'_> {
                 let what = self.naming.what.as_deref().unwrap_or_default();
                 let what_en = self.naming.what.as_deref().unwrap_or("it");
                 self.both(
-                    format!("{}的控制板说{what}设到了{zh}{end_zh}，没有读回检查。", self.name()),
-                    format!("{}'s board says that {what_en} is set to {en}{end_en}; nothing was read back.", self.subject()),
+                    format!("{}的控制板说{what}{set}{zh}{end_zh}，没有读回检查。", self.name()),
+                    format!(
+                        "{}'s board says that {what_en} is set to {en}{end_en}; nothing was read back.",
+                        self.subject()
+                    ),
                 )
             }
         }
@@ -163,7 +173,7 @@ impl Voice<'_> {
         let sentence = self.converged(evidence, self.reported());
         match self.lang {
             Lang::Zh => format!("更正：刚才没确认的，后来确认了：{sentence}"),
-            Lang::En => format!("Correction: what was not confirmed is confirmed after all. {sentence}"),
+            Lang::En => format!("Correction: it is confirmed after all. {sentence}"),
         }
     }
 

@@ -98,7 +98,9 @@ fn honest(settled: &Settled) -> Outcome {
 /// What a success leaves open, by evidence and role.
 fn not_checked(evidence: Evidence, naming: &Naming, lang: Lang) -> Option<&'static str> {
     match evidence {
-        Evidence::Pin if naming.is_action => Some(pick(lang, "动作有没有效果，没有传感器", "whether it had its effect: no sensor sees it")),
+        Evidence::Pin if naming.is_action => {
+            Some(pick(lang, "动作有没有效果，没有传感器", "whether it had its effect: no sensor sees it"))
+        }
         Evidence::Sensor => None,
         Evidence::Pin => Some(match naming.role {
             Role::Light => pick(lang, "灯亮没亮，没有传感器", "whether the light is lit: no sensor sees it"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     Facts, Naming, Rendered, millis, of_refusal,
     operation::pick,
-    speech::{ago, names, number, span, spoken, spoken_state_word, the, with_unit},
+    speech::{ago, choices, names, number, span, spoken, spoken_state_word, the, with_unit},
     terms,
 };
 use crate::{
@@ -160,8 +160,22 @@ impl Voice<'_> {
                 format!("没有发出：{}至少要{}，时间不够。", self.name(), span(*needed, Lang::Zh)),
                 format!("Nothing sent: {} needs at least {}.", self.object(), span(*needed, Lang::En)),
             ),
-            Refusal::UnknownProperty { .. }
-            | Refusal::UnknownArgument { .. }
+            Refusal::UnknownProperty { known, .. } => {
+                let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
+                let said = self.spoken_words(&known, terms::property);
+                match said.is_empty() {
+                    true => self.bare(RefusalWord::UnknownProperty),
+                    false => self.both(
+                        format!("还没有动：{}没有这一项，有{}，要哪一项？", self.name(), choices(&said, Lang::Zh)),
+                        format!(
+                            "Nothing has moved: {} has no such thing, but {}; which one?",
+                            self.object(),
+                            choices(&said, Lang::En)
+                        ),
+                    ),
+                }
+            }
+            Refusal::UnknownArgument { .. }
             | Refusal::Forbidden { .. }
             | Refusal::Offline { last_heard: None }
             | Refusal::HubJustStarted
@@ -301,8 +315,8 @@ impl Voice<'_> {
                 match said.is_empty() {
                     true => self.bare(RefusalWord::UnknownProperty),
                     false => self.both(
-                        format!("还没有动：{}要调哪一项，有{}？", self.name(), names(&said, Lang::Zh)),
-                        format!("Nothing has moved: what of {}: {}?", self.object(), names(&said, Lang::En)),
+                        format!("还没有动：{}要调哪一项？有{}。", self.name(), choices(&said, Lang::Zh)),
+                        format!("Nothing has moved: what of {}? It has {}.", self.object(), choices(&said, Lang::En)),
                     ),
                 }
             }
@@ -319,8 +333,8 @@ impl Voice<'_> {
                 match said.is_empty() {
                     true => self.bare(RefusalWord::InvalidValue),
                     false => self.both(
-                        format!("还没有动：{}会{}，要做哪一样？", self.name(), names(&said, Lang::Zh)),
-                        format!("Nothing has moved: {} can do: {}; which?", self.object(), names(&said, Lang::En)),
+                        format!("还没有动：{}会{}，要做哪一样？", self.name(), choices(&said, Lang::Zh)),
+                        format!("Nothing has moved: {} can do: {}; which?", self.object(), choices(&said, Lang::En)),
                     ),
                 }
             }
@@ -332,7 +346,10 @@ impl Voice<'_> {
     /// What may be chosen, where it can be said.
     fn choice(&self, n: &str, the: &str, allowed: &[&str]) -> String {
         let said = self.spoken_words(allowed, |word, lang| {
-            super::colour::code(word).and_then(|code| super::colour::spoken(code, lang)).map(str::to_owned).or_else(|| terms::option(word, lang))
+            super::colour::code(word)
+                .and_then(|code| super::colour::spoken(code, lang))
+                .map(str::to_owned)
+                .or_else(|| terms::option(word, lang))
         });
         if said.is_empty() {
             return self.both(
@@ -341,8 +358,8 @@ impl Voice<'_> {
             );
         }
         self.both(
-            format!("还没有动：{n}有{}，要哪一种？", names(&said, Lang::Zh)),
-            format!("Nothing has moved: {the} has {}; which one?", names(&said, Lang::En)),
+            format!("还没有动：{n}有{}，要哪一种？", choices(&said, Lang::Zh)),
+            format!("Nothing has moved: {the} can be one of {}; which one?", choices(&said, Lang::En)),
         )
     }
 

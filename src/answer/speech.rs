@@ -208,7 +208,15 @@ pub(super) fn count_en(n: u64) -> String {
 
 /// Names in a row, as many as a sentence holds, then how many more: `客厅灯、书房灯和大门锁`.
 pub(super) fn names(all: &[String], lang: Lang) -> String {
-    let mut budget = list_chars_max(lang);
+    within(all, list_chars_max(lang), lang)
+}
+
+/// The same for a sentence that names a thing and what of it as well.
+pub(super) fn choices(all: &[String], lang: Lang) -> String {
+    within(all, list_chars_max(lang) * 2 / 3, lang)
+}
+
+fn within(all: &[String], mut budget: usize, lang: Lang) -> String {
     let mut shown: Vec<String> = Vec::new();
     for name in all.iter().map(|n| with_room_spoken(n, lang)) {
         let length = name.chars().count() + 2;

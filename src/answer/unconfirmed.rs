@@ -57,16 +57,25 @@ impl Voice<'_> {
         )
     }
 
-    /// What is not known, by role.
-    fn either(&self) -> (&'static str, &'static str) {
-        match (&self.settled.wish, self.naming.role) {
-            (Some(Value::Bool(_)), Role::Lock) => ("现在锁没锁", "It may be locked or unlocked"),
-            (Some(Value::Bool(_)), role) if opens(role) => ("现在是开是关", "It may be open or closed"),
-            (Some(Value::Bool(_)), _) => ("现在是开是关", "It may be on or off"),
-            (Some(Value::Integer(_) | Value::Number(_)), _) => ("现在是多少", "Its value is not known"),
-            (Some(Value::Text(_)), _) => ("现在是哪一种", "Its setting is not known"),
-            (None, _) => ("做没做", "It may or may not have happened"),
-        }
+    /// What is not known: by role, and by what of the thing is meant.
+    fn either(&self) -> (String, String) {
+        let what = self.naming.what.as_deref();
+        let zh = what.unwrap_or_default();
+        let (zh, en) = match (&self.settled.wish, self.naming.role) {
+            (_, _) if self.naming.is_action => (format!("{zh}做没做"), "It may or may not have happened".to_owned()),
+            (Some(Value::Bool(_)), Role::Lock) => ("现在锁没锁".to_owned(), "It may be locked or unlocked".to_owned()),
+            (Some(Value::Bool(_)), role) if opens(role) => {
+                ("现在是开是关".to_owned(), "It may be open or closed".to_owned())
+            }
+            (Some(Value::Bool(_)), _) => ("现在是开是关".to_owned(), "It may be on or off".to_owned()),
+            (Some(Value::Integer(_) | Value::Number(_)) | None, _) => {
+                (format!("{zh}现在是多少"), format!("Its {} is not known", what.unwrap_or("value")))
+            }
+            (Some(Value::Text(_)), _) => {
+                (format!("{zh}现在是哪一种"), format!("Its {} is not known", what.unwrap_or("setting")))
+            }
+        };
+        (zh, en)
     }
 
     pub(super) fn superseded(&self) -> String {

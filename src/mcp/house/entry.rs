@@ -6,7 +6,7 @@ use crate::{
     answer::Naming,
     fleet::Card,
     names::{self, Known, Label, Lang, Part, Thing},
-    property::{Description, Kind, Property, Role},
+    property::{Action, Description, Kind, Property, Role},
 };
 
 /// One thing under its unique name.
@@ -109,6 +109,11 @@ impl Entry {
         self.properties().filter(|p| p.settable && matches!(p.kind, Kind::Enum | Kind::Colour))
     }
 
+    /// What it can do that leaves no state; a part does nothing of its own.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.description.iter().filter(|_| self.thing.property.is_none()).flat_map(|d| &d.actions)
+    }
+
     /// Whether it has greeted this hub.
     pub fn heard(&self) -> bool {
         self.description.is_some()
@@ -123,10 +128,15 @@ impl Entry {
         }
     }
 
-    /// What the thing and a property of it are called in an answer; without a property of that name, its main one.
+    /// What the thing and a property or an action of it are called in an answer; without one of that name, its main
+    /// property.
     pub fn naming(&self, property: Option<&str>) -> Naming {
         let named = property.and_then(|p| self.description.as_ref()?.property(p));
-        Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang)
+        let naming = Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang);
+        match property.filter(|_| named.is_none()).and_then(|p| self.description.as_ref()?.action(p)) {
+            None => naming,
+            Some(action) => naming.about_action(&action.name, action.role, self.lang),
+        }
     }
 
     /// What it could be listed as, shortest first; the last, the id, is unique among ids.
