@@ -22,7 +22,8 @@ use crate::{
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         Twin,
-        input::{Command, Effect, Input, Memory, Report},
+        input::{Command, Effect, Input, Left, Memory, Report},
+        owed::Owed,
         settings::Settings,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Refusal, Reply, Settled, StateReport},
@@ -39,6 +40,8 @@ pub struct Context {
     pub identity: native::Identity,
     /// Times and bounds.
     pub settings: Settings,
+    /// What is owed to callers (semantics 6.3).
+    owed: Mutex<Owed>,
     /// Numbers the commands whose writing the hub wants to hear of.
     tickets: AtomicU64,
 }
@@ -46,7 +49,13 @@ pub struct Context {
 impl Context {
     /// Puts together what the actors need.
     pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
-        Self { broker, metrics, identity, settings, tickets: AtomicU64::new(1) }
+        Self { broker, metrics, identity, settings, owed: Mutex::default(), tickets: AtomicU64::new(1) }
+    }
+
+    /// What is owed to callers, over all devices.
+    pub fn owed(&self) -> std::sync::MutexGuard<'_, Owed> {
+        // A panic beside the lock leaves at worst one correction untold.
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,8 +72,11 @@ struct Known {
     last_heard: Option<Instant>,
     memory: Memory,
     /// The wish that is being taken in: should the actor crash over it, its end is unknown all the same.
-    admitting: Option<(OpId, PropertyName, Option<Value>)>,
+    admitting: Option<Admitting>,
 }
+
+/// A wish that is being taken in: who has it, and what it is on.
+type Admitting = (CallerId, OpId, PropertyName, Option<Value>);
 
 impl Shared {
     /// Presence, description and when anything was last heard.
@@ -75,7 +87,7 @@ impl Shared {
 
     /// What a crashed actor left of one operation: that it was in flight, and where. `None` if it never took it in.
     pub fn left_of(&self, op: &OpId) -> Option<Settled> {
-        self.lock().memory.in_flight.iter().find(|settled| settled.op == *op).cloned()
+        self.lock().memory.in_flight.iter().find(|left| left.settled.op == *op).map(|left| left.settled.clone())
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
@@ -87,10 +99,11 @@ impl Shared {
     fn take_memory(&self, device: &DeviceId) -> Option<Memory> {
         let mut known = self.lock();
         let mut memory = known.memory.clone();
-        if let Some((op, property, value)) = known.admitting.take()
-            && memory.in_flight.iter().all(|settled| settled.op != op)
+        if let Some((caller, op, property, value)) = known.admitting.take()
+            && memory.in_flight.iter().all(|left| left.settled.op != op)
         {
-            memory.in_flight.push(Settled::unknown(op, device.clone(), property, value));
+            let settled = Settled::unknown(op, device.clone(), property, value);
+            memory.in_flight.push(Left { caller, settled });
         }
         (memory != Memory::default()).then_some(memory)
     }
@@ -249,6 +262,7 @@ impl Device {
                 tracing::warn!(device = %self.id, %op, %property, "went back by itself after a confirmed success");
                 metrics.device_reverted();
             }
+            Effect::Owed { caller, correction } => self.context.owed().owe(now, &caller, *correction),
             Effect::Presence(presence) => {
                 tracing::info!(device = %self.id, %presence, "presence");
                 self.shared.lock().presence = Some(presence);
@@ -340,13 +354,13 @@ impl Actor for Device {
         let now = now();
         let (input, receipt, stopped) = match message {
             DeviceMsg::Set { op, caller, wish, answer_by, port } => {
-                let named = (op.clone(), wish.property.clone(), wish.target.value().cloned());
+                let named = (caller.clone(), op.clone(), wish.property.clone(), wish.target.value().cloned());
                 self.shared.lock().admitting = Some(named);
                 state.replies.insert(op.clone(), port);
                 (Input::Set { op, caller, wish, answer_by }, None, None)
             }
             DeviceMsg::Run { op, caller, action, args, answer_by, port } => {
-                self.shared.lock().admitting = Some((op.clone(), action.clone(), None));
+                self.shared.lock().admitting = Some((caller.clone(), op.clone(), action.clone(), None));
                 state.replies.insert(op.clone(), port);
                 (Input::Run { op, caller, action, args, answer_by }, None, None)
             }

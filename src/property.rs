@@ -186,6 +186,8 @@ pub struct Property {
     pub expected_ms: u32,
     /// How long the value must hold after completion before it is asked for again, milliseconds (semantics 3.6).
     pub stable_ms: u32,
+    /// The shortest time between the beginnings of two drives, milliseconds (semantics 4.4).
+    pub min_interval_ms: u32,
     /// Whether a caller may set it.
     pub settable: bool,
     /// Whether setting it twice does no harm.
@@ -214,6 +216,10 @@ pub struct Action {
 pub struct Description {
     /// The properties, in the device's order.
     pub properties: Vec<Property>,
+    /// Groups of properties that exclude each other: one of a group is driven at a time (semantics 4.5).
+    pub exclusive: Vec<Vec<PropertyName>>,
+    /// Whether the device takes a newer wish while it drives, and lets the older go (wire protocol, level 3).
+    pub preempts: bool,
     /// What it can do that leaves no state, at most 64.
     pub actions: Vec<Action>,
 }
@@ -434,6 +440,7 @@ mod tests {
             feedback: Evidence::Firmware,
             expected_ms: 0,
             stable_ms: 0,
+            min_interval_ms: 0,
             settable: true,
             repeatable: true,
             terms: Terms::default(),

@@ -41,6 +41,7 @@ fn switch(name: &str, role: Role) -> Property {
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable: true,
         repeatable: true,
         terms: Terms::default(),
@@ -55,7 +56,7 @@ fn card(id: &str, name: Label, room: Option<Label>, properties: Vec<Property>) -
     Card {
         name: Name::new(DeviceId::new(id).expect("an id"), name, room),
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties, actions: Vec::new() })),
+        description: Some(Arc::new(Description { properties, ..Description::default() })),
         last_heard: None,
     }
 }
@@ -741,9 +742,9 @@ fn reads(table: &mut String) {
             settable: false,
             ..switch("temperature", Role::Sensor)
         }],
-        actions: Vec::new(),
+        ..Description::default()
     };
-    let lamp = Description { properties: vec![switch("power", Role::Light)], actions: Vec::new() };
+    let lamp = Description { properties: vec![switch("power", Role::Light)], ..Description::default() };
     let report = |property: &str, value: Option<Value>, age: u64, trust: Trust, presence: Presence, asked_now: bool| {
         StateReport {
             device: DeviceId::new("lamp-1").expect("an id"),

@@ -93,7 +93,7 @@ fn s3_10_what_verifies_what_is_read_and_written_again() {
     let pump = DeviceId::new("pump").unwrap();
     let mut power = truetwin_property("power");
     power.settable = false;
-    let over = config.overridden(&pump, &Description { properties: vec![power], actions: Vec::new() });
+    let over = config.overridden(&pump, &Description { properties: vec![power], ..Description::default() });
     let power = &over.properties[0];
     let verify = power.terms.verify.as_ref().unwrap();
     assert_eq!((verify.device.as_str(), &*verify.property, verify.within_ms), ("meter", "watts", 9));
@@ -142,6 +142,7 @@ fn truetwin_property(name: &str) -> Property {
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable: true,
         repeatable: true,
         terms: Terms::default(),
@@ -151,7 +152,7 @@ fn truetwin_property(name: &str) -> Property {
 #[test]
 fn s3_5_the_owner_may_be_content_with_less_evidence_and_what_is_reported_stands() {
     let config = Config::parse("f", "[devices.a.properties.relay]\nrequired_evidence = \"firmware\"").unwrap();
-    let description = Description { properties: vec![truetwin_property("relay")], actions: Vec::new() };
+    let description = Description { properties: vec![truetwin_property("relay")], ..Description::default() };
     let over = config.overridden(&DeviceId::new("a").unwrap(), &description);
     assert_eq!(over.properties[0].feedback, Evidence::Pin);
     assert_eq!(over.properties[0].terms.required, Some(Evidence::Firmware));

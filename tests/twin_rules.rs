@@ -13,9 +13,17 @@ mod convergence;
 mod evidence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
+#[path = "twin_rules/owed.rs"]
+mod owed;
+#[path = "twin_rules/relative.rs"]
+mod relative;
 #[path = "twin_rules/restarts.rs"]
 mod restarts;
 #[path = "twin_rules/sessions.rs"]
 mod sessions;
 #[path = "twin_rules/state.rs"]
 mod state;
+#[path = "twin_rules/together.rs"]
+mod together;
+#[path = "twin_rules/turns.rs"]
+mod turns;

@@ -58,7 +58,9 @@ fn facts(refusal: &Refusal) -> Facts {
             let (sent, allowed) = sent_and_allowed(error);
             Facts { parameter: Some(property.to_string()), sent: Some(sent), allowed: Some(allowed), ..none }
         }
-        Refusal::Forbidden { property } => Facts { parameter: Some(property.to_string()), ..none },
+        Refusal::Forbidden { property } | Refusal::StateUnknown { property } => {
+            Facts { parameter: Some(property.to_string()), ..none }
+        }
         Refusal::Offline { last_heard } => {
             Facts { online: Some(false), last_heard_s: last_heard.map(|t| t.as_secs()), ..none }
         }
@@ -112,6 +114,7 @@ fn note(word: RefusalWord, lang: Lang) -> Option<&'static str> {
         RefusalWord::CodeWrong | RefusalWord::CodeExpired | RefusalWord::CodeTooEarly => {
             ("重新问用户，绝不替用户确认。", "Ask the user again; never confirm for the user.")
         }
+        RefusalWord::StateUnknown => ("可以问用户要设成多少。", "The user may be asked for the value wanted."),
         RefusalWord::Offline | RefusalWord::DeadlineTooShort | RefusalWord::Forbidden | RefusalWord::Quarantined => {
             ("不要重试。", "Do not retry.")
         }
@@ -178,6 +181,7 @@ impl Voice<'_> {
             Refusal::UnknownArgument { .. }
             | Refusal::Forbidden { .. }
             | Refusal::Offline { last_heard: None }
+            | Refusal::StateUnknown { .. }
             | Refusal::HubJustStarted
             | Refusal::QueueFull { .. }
             | Refusal::BrokerDown
@@ -218,6 +222,10 @@ impl Voice<'_> {
             RefusalWord::Forbidden => {
                 (format!("没有发出：{n}只能看，不能改。"), format!("Nothing sent: {the} can be read but not set."))
             }
+            RefusalWord::StateUnknown => (
+                format!("没有发出：{n}没说现在是什么状态，没法接着改。"),
+                format!("Nothing sent: {the} does not tell what it is at now."),
+            ),
             RefusalWord::ConfirmationRequired => (
                 format!("还没有动：{n}要先问一声，真的要现在做吗？"),
                 format!("Nothing has moved: is it really wanted for {the} now?"),

@@ -181,6 +181,7 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
             Refusal::UnknownProperty { .. } | Refusal::InvalidValue { .. } | Refusal::InvalidArgument { .. } => {
                 ("不能这样设", "cannot be set so")
             }
+            Refusal::StateUnknown { .. } => ("没说现在的状态", "its state is not known"),
             Refusal::Forbidden { .. } => ("不能改", "cannot be set"),
             Refusal::AmbiguousName { .. } | Refusal::MissingArgument { .. } | Refusal::UnknownArgument { .. } => {
                 ("没说清", "not clear")

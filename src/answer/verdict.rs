@@ -58,6 +58,7 @@ pub fn of_refusal(word: RefusalWord) -> (ResultWord, Next) {
         }
         RefusalWord::Forbidden
         | RefusalWord::Offline
+        | RefusalWord::StateUnknown
         | RefusalWord::VerifierOffline
         | RefusalWord::DeadlineTooShort
         | RefusalWord::BrokerDown

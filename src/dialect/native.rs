@@ -32,6 +32,12 @@ const EXPECTED_MS: u32 = 300;
 /// contact bounces for some ten (semantics 3.6).
 const STABLE_MS: u32 = 200;
 
+/// Between the beginnings of two drives of a relay, if the device says nothing else (semantics 4.4).
+const MIN_INTERVAL_MS: u32 = 500;
+
+/// From this level on a device takes a newer `set` while it drives (wire protocol, *What a device does, by level*).
+const PREEMPTS: u8 = 3;
+
 /// Who this hub is, in its welcomes.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -170,10 +176,17 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
         return Err(Mistake::new(Some(seq), ErrorWord::MissingField, Some("properties"), allowed));
     }
     let properties = hello.properties.into_iter().map(property).collect();
+    let group = |names: Vec<String>| names.into_iter().map(Into::into).collect();
+    let exclusive = hello.exclusive.into_iter().map(group).collect();
     Ok(Hello {
         boot,
         seq,
-        description: Arc::new(Description { properties, actions: hello.actions.into_iter().map(action).collect() }),
+        description: Arc::new(Description {
+            properties,
+            actions: hello.actions.into_iter().map(action).collect(),
+            exclusive,
+            preempts: hello.level >= PREEMPTS,
+        }),
         status: status(hello.state, &hello.evidence),
         cause: cause(hello.cause),
         seen: seen(hello.seen),
@@ -209,6 +222,7 @@ fn property(wire: hub::PropertyWire) -> Property {
         feedback: evidence(wire.feedback),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
         stable_ms: wire.stable_ms.unwrap_or(if kind == Kind::Bool { STABLE_MS } else { 0 }),
+        min_interval_ms: wire.min_interval_ms.unwrap_or(if kind == Kind::Bool { MIN_INTERVAL_MS } else { 0 }),
         settable: known_kind && wire.settable.unwrap_or(role != Role::Sensor),
         repeatable: wire.repeatable.unwrap_or(true),
         terms: Terms {

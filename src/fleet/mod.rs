@@ -46,7 +46,7 @@ impl Caller {
 
     /// The key by which a twin knows this caller.
     pub fn id(&self) -> CallerId {
-        CallerId::new(&self.0)
+        if self.is_shared() { CallerId::shared(&self.0) } else { CallerId::new(&self.0) }
     }
 
     /// Whether several clients may be this caller, so that "the latest operation of this caller" is nobody's.

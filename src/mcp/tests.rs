@@ -26,6 +26,7 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable,
         repeatable: true,
         terms: Terms::default(),
@@ -34,7 +35,7 @@ fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, se
     Card {
         name: Name::new(DeviceId::new(id).unwrap(), label(en, zh), room.map(|(e, z)| label(e, z))),
         presence: Presence::Online,
-        description: Some(Arc::new(Description { properties: vec![property], actions: Vec::new() })),
+        description: Some(Arc::new(Description { properties: vec![property], ..Description::default() })),
         last_heard: None,
     }
 }

@@ -1,9 +1,6 @@
 //! Whether a wish begins, queues or is refused (semantics 2.5, 3.5, 4.1, 4.5, 4.9, 5.5).
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use crate::{
     property::{Property, PropertyName, Role},
@@ -12,21 +9,22 @@ use crate::{
         evidence::required,
         input::{Command, Effect},
         operation::Operation,
-        wish::{ActionName, Wish},
+        relative,
+        waiter::Waiter,
+        wish::{ActionName, CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Stage},
     },
 };
 
 impl Twin {
-    pub(super) fn set(&mut self, now: Instant, op: OpId, wish: Wish, answer_by: Instant) {
-        match self.admit(now, &op, wish, answer_by) {
+    pub(super) fn set(&mut self, now: Instant, op: OpId, caller: CallerId, wish: Wish, answer_by: Instant) {
+        let waiter = Waiter::new(op.clone(), caller, self.expires_at(answer_by));
+        match self.admit(now, waiter, &wish) {
             Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
+            Ok(operation) if self.is_already(now, &operation, wish.if_needed) => self.already(now, operation),
             Ok(operation) => {
-                let property = operation.property.clone();
-                self.operations.insert(op.clone(), operation);
-                self.slots.entry(property.clone()).or_default().push_back(op.clone());
-                if !self.begin_next(now, &property) {
-                    self.enter(now, &op, Stage::Queued);
+                if let Err(refusal) = self.place(now, operation) {
+                    self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
                 }
             }
         }
@@ -38,7 +36,7 @@ impl Twin {
         self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
     }
 
-    fn admit(&mut self, now: Instant, op: &OpId, wish: Wish, answer_by: Instant) -> Result<Operation, Refusal> {
+    fn admit(&mut self, now: Instant, waiter: Waiter, wish: &Wish) -> Result<Operation, Refusal> {
         if self.stopping {
             return Err(Refusal::ShuttingDown);
         }
@@ -46,39 +44,61 @@ impl Twin {
             return Err(Refusal::BrokerDown);
         }
         let online_by = self.online_by(now)?;
-        let expires_at = self.expires_at(answer_by);
-        let name = wish.property;
-        let mut operation = Operation::new(now, op.clone(), name.clone(), wish.target, expires_at);
+        let expires_at = waiter.expires_at;
+        self.arrivals += 1;
+        let mut operation = Operation::new(now, self.arrivals, waiter, wish.property.clone(), wish.target.clone());
         operation.online_by = online_by.map(|by| by.min(expires_at));
-        // Until the device has described itself any name may be asked for: then all wait in one queue.
-        let waiting = match self.description.clone() {
-            Some(description) => {
-                let property = find(&description.properties, &name)?;
-                self.fit(now, &mut operation, property)?;
-                self.slots.get(&name).map_or(0, VecDeque::len)
-            }
-            None => {
-                self.in_time(now, expires_at, Duration::ZERO)?;
-                self.operations.len()
-            }
-        };
-        if waiting > self.settings.queued_max {
-            return Err(Refusal::QueueFull { limit: self.settings.queued_max });
+        operation.needed = self.settings.begin_min;
+        // Until the device has described itself any name may be asked for.
+        if let Some(description) = self.description.clone() {
+            self.fit(&mut operation, find(&description.properties, &wish.property)?)?;
+        }
+        // Nothing is begun that cannot begin before its caller's limit (semantics 4.9).
+        if expires_at.saturating_duration_since(now) < operation.needed {
+            return Err(Refusal::DeadlineTooShort { needed: operation.needed + self.settings.answer_margin });
         }
         Ok(operation)
     }
 
+    /// Already equal, and known freshly enough for this caller: by a value that is not older than it allows, of this
+    /// session, with the evidence required, and nothing in flight that could change it (semantics 3.8).
+    fn is_already(&self, now: Instant, operation: &Operation, if_needed: Option<Duration>) -> bool {
+        let (Some(max_age), Some(property), Some(wish), Some(known), Some(since)) = (
+            if_needed,
+            &operation.spec,
+            &operation.wish,
+            self.reported.get(&operation.property),
+            self.line.session.as_ref().and(self.line.session_since),
+        ) else {
+            return false;
+        };
+        self.line.presence == Presence::Online
+            && !self.slots.contains_key(&operation.property)
+            && known.received_at >= since
+            && now.saturating_duration_since(known.received_at) <= max_age
+            && known.evidence >= operation.required
+            && property.same(&known.value, wish)
+    }
+
+    fn already(&mut self, now: Instant, operation: Operation) {
+        let op = operation.op.clone();
+        self.operations.insert(op.clone(), operation);
+        self.end(now, &op, Outcome::Already, None);
+    }
+
     /// Checks the wish against the property and takes its allowances.
-    fn fit(&self, now: Instant, operation: &mut Operation, property: &Property) -> Result<(), Refusal> {
+    pub(super) fn fit(&self, operation: &mut Operation, property: &Property) -> Result<(), Refusal> {
         if !property.settable {
             return Err(Refusal::Forbidden { property: property.name.clone() });
         }
-        let Some(value) = operation.wish.as_ref().or(operation.target.value()) else {
-            return Err(Refusal::Forbidden { property: property.name.clone() });
-        };
-        let normal = property.normalise(value);
-        operation.wish =
-            Some(normal.map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?);
+        match operation.wish.as_ref().or(operation.target.value()) {
+            Some(value) => {
+                let normal = property.normalise(value);
+                operation.wish =
+                    Some(normal.map_err(|error| Refusal::InvalidValue { property: property.name.clone(), error })?);
+            }
+            None => relative::check(property, &operation.target)?,
+        }
         operation.required = required(property);
         operation.allowance = self.settings.report(property);
         operation.stable = self.settings.stable(property);
@@ -89,15 +109,7 @@ impl Twin {
         } else {
             Duration::ZERO
         };
-        self.in_time(now, operation.expires_at, whole)
-    }
-
-    /// Refuses what cannot begin before its caller's limit and then last `more`: nothing is sent for it (semantics 4.9).
-    fn in_time(&self, now: Instant, expires_at: Instant, more: Duration) -> Result<(), Refusal> {
-        let needed = self.settings.begin_min + more;
-        if expires_at.saturating_duration_since(now) < needed {
-            return Err(Refusal::DeadlineTooShort { needed: needed + self.settings.answer_margin });
-        }
+        operation.needed = self.settings.begin_min + whole;
         Ok(())
     }
 
@@ -131,37 +143,7 @@ impl Twin {
         now.saturating_duration_since(self.settings.started) < self.settings.just_started
     }
 
-    /// Begins the next operation of a property if none is in flight on it and the device is there. Whether it did.
-    pub(super) fn begin_next(&mut self, now: Instant, name: &PropertyName) -> bool {
-        if self.line.session.is_none() {
-            return false;
-        }
-        while let Some(op) = self.slots.get(name).and_then(|slot| slot.front()).cloned() {
-            if self.operations.get(&op).is_none_or(Operation::sent) {
-                return false;
-            }
-            match self.ready(now, &op) {
-                Ok(()) => {
-                    self.dispatch(now, &op);
-                    return true;
-                }
-                Err(refusal) => self.refuse_waiting(&op, refusal),
-            }
-        }
-        false
-    }
-
-    /// Checks again what may have changed while an operation waited: the description, and the time that is left.
-    fn ready(&mut self, now: Instant, op: &OpId) -> Result<(), Refusal> {
-        let Some(description) = self.description.clone() else { return Err(self.offline(now)) };
-        let Some(mut operation) = self.operations.remove(op) else { return Ok(()) };
-        let fits = find(&description.properties, &operation.property)
-            .and_then(|property| self.fit(now, &mut operation, property));
-        self.operations.insert(op.clone(), operation);
-        fits
-    }
-
-    fn dispatch(&mut self, now: Instant, op: &OpId) {
+    pub(super) fn dispatch(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get_mut(op) else { return };
         operation.act_by = Some(operation.begins_by(now, &self.settings));
         operation.online_by = None;
@@ -186,42 +168,77 @@ impl Twin {
         self.send(Command::Set { op: op.clone(), property, value, ttl });
     }
 
-    /// The device is there: everything that waited for it begins.
-    pub(super) fn start_waiting(&mut self, now: Instant) {
-        let names: Vec<PropertyName> = self.slots.keys().cloned().collect();
-        for name in names {
-            self.begin_next(now, &name);
-        }
-    }
-
     /// The device went away: what waits for it does so for a moment (semantics 5.5).
     pub(super) fn wait_for_device(&mut self, now: Instant) {
         let until = now + self.settings.wait_online;
         for operation in self.operations.values_mut().filter(|o| !o.sent()) {
-            operation.online_by.get_or_insert(until.min(operation.expires_at));
+            operation.online_by.get_or_insert(until);
+            // Its question went with the connection; the hello tells the state.
+            operation.base_by = None;
         }
     }
 
-    /// Ends the waiting of an operation that has not begun, if it is over at `now`.
+    /// Ends the waiting of an operation that has not begun, if it is over at `now`; and of those of its callers whose limit
+    /// has come.
     pub(super) fn expire_waiting(&mut self, now: Instant, op: &OpId) {
         let away = self.line.session.is_none();
         let Some(operation) = self.operations.get_mut(op) else { return };
         if away && operation.online_by.is_some_and(|by| by <= now) {
             let refusal = self.offline(now);
-            self.refuse_waiting(op, refusal);
-        } else if operation.expires_at <= now {
-            let needed = operation.allowance + self.settings.begin_min;
-            self.refuse_waiting(op, Refusal::DeadlineTooShort { needed });
-        } else {
-            operation.online_by = operation.online_by.filter(|by| *by > now);
+            return self.refuse_waiting(op, &refusal);
         }
+        if operation.base_by.is_some_and(|by| by <= now) {
+            let property = operation.property.clone();
+            return self.refuse_waiting(op, &Refusal::StateUnknown { property });
+        }
+        operation.online_by = operation.online_by.filter(|by| *by > now);
+        // It is the device that is away, not the limit that is short.
+        let refusal = match away {
+            true => self.offline(now),
+            false => Refusal::DeadlineTooShort { needed: operation.allowance + self.settings.begin_min },
+        };
+        self.refuse_late(op, now + Duration::from_nanos(1), &refusal);
+    }
+
+    /// Refuses those callers of an operation that was not sent whose limit lies before `by`: it goes on for the others,
+    /// under the id of the first of them, so that no id of one who was refused ever reaches the device.
+    pub(super) fn refuse_late(&mut self, op: &OpId, by: Instant, refusal: &Refusal) {
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        let (late, rest): (Vec<Waiter>, Vec<Waiter>) =
+            std::mem::take(&mut operation.waiters).into_iter().partition(|w| w.waits() && w.expires_at < by);
+        operation.waiters = rest;
+        if !late.is_empty() {
+            self.refuse_all(&late, refusal);
+            self.go_on_unsent(op);
+        }
+    }
+
+    /// After callers of an operation that was not sent have left it: it is forgotten, or has the id of the first who waits.
+    pub(super) fn go_on_unsent(&mut self, op: &OpId) {
+        let Some(operation) = self.operations.get_mut(op) else { return };
+        operation.waiters.retain(Waiter::waits);
+        let Some(first) = operation.waiters.first().map(|waiter| waiter.op.clone()) else {
+            self.forget(op);
+            return;
+        };
+        if first == *op {
+            return;
+        }
+        let Some(mut operation) = self.operations.remove(op) else { return };
+        operation.op = first.clone();
+        if let Some(place) = self.slots.get_mut(&operation.property).and_then(|s| s.iter_mut().find(|o| *o == op)) {
+            *place = first.clone();
+        }
+        self.operations.insert(first, operation);
     }
 
     /// The command never reached the device's socket: nothing was sent.
     pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op).filter(|o| o.stage == Stage::WaitingBroker) else { return };
-        let property = operation.property.clone();
         let reached = operation.reached;
+        if operation.superseded_by.is_some() {
+            return self.end(now, op, Outcome::Superseded, None);
+        }
         if self.take_back(now, op) {
             return;
         }
@@ -230,14 +247,19 @@ impl Twin {
             return self.give_up(now, op, Outcome::Interrupted, reason);
         }
         let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
-        self.refuse_waiting(op, refusal);
-        self.begin_next(now, &property);
+        self.refuse_waiting(op, &refusal);
     }
 
-    /// Ends an operation of which nothing reached the device, and tells its caller if it still waits.
-    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: Refusal) {
-        if self.forget(op).is_some_and(|operation| !operation.answered) {
-            self.effects.push_back(Effect::Reply { op: op.clone(), reply: Reply::Refused(refusal) });
+    /// Ends an operation of which nothing reached the device, and tells those who still wait.
+    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: &Refusal) {
+        if let Some(operation) = self.forget(op) {
+            self.refuse_all(&operation.waiters, refusal);
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self, waiters: &[Waiter], refusal: &Refusal) {
+        for waiter in waiters.iter().filter(|waiter| waiter.waits()) {
+            self.effects.push_back(Effect::Reply { op: waiter.op.clone(), reply: Reply::Refused(refusal.clone()) });
         }
     }
 
@@ -262,13 +284,18 @@ impl Twin {
     /// Moves an operation on to another stage.
     pub(super) fn enter(&mut self, now: Instant, op: &OpId, stage: Stage) {
         if let Some(operation) = self.operations.get_mut(op) {
+            let begins = operation.sent() && !operation.begun();
             let (left, spent) = operation.enter(now, stage, &self.settings);
+            let (began, property) = (begins && operation.begun(), operation.property.clone());
             self.effects.push_back(Effect::StageLeft { stage: left, spent });
+            if began {
+                self.note_drive(now, &property);
+            }
         }
     }
 }
 
-fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Result<&'a Property, Refusal> {
+pub(super) fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Result<&'a Property, Refusal> {
     properties.iter().find(|p| p.name == *name).ok_or_else(|| Refusal::UnknownProperty {
         asked: name.to_string(),
         known: properties.iter().map(|p| p.name.clone()).collect(),

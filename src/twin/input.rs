@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration, time::Instant};
 use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
     twin::{
+        owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
     },
@@ -110,8 +111,17 @@ pub struct Memory {
     pub description: Option<Arc<Description>>,
     /// When anything was last heard of the device.
     pub last_heard: Option<Instant>,
-    /// Operations that were admitted and not ended, as the crash left them.
-    pub in_flight: Vec<Settled>,
+    /// Operations that were admitted and not ended, as the crash left them, for each of their callers.
+    pub in_flight: Vec<Left>,
+}
+
+/// What a crashed actor left of one operation, for one of its callers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Left {
+    /// Whose it is.
+    pub caller: CallerId,
+    /// How far it was, under the id of the caller's own call.
+    pub settled: Settled,
 }
 
 /// A device's greeting (wire protocol, *Greeting*): a full snapshot (semantics 2.3).
@@ -303,6 +313,13 @@ pub enum Effect {
         op: OpId,
         /// Its property.
         property: PropertyName,
+    },
+    /// What a caller was told is no longer true (semantics 6.3).
+    Owed {
+        /// The caller.
+        caller: CallerId,
+        /// What is.
+        correction: Box<Correction>,
     },
     /// Presence changed.
     Presence(Presence),

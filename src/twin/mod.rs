@@ -11,7 +11,12 @@
 //! | file | what it decides |
 //! |---|---|
 //! | [`input`] | what can happen, what can be asked for |
-//! | `admission.rs` | whether an operation begins, queues or is refused |
+//! | `admission.rs` | whether an operation is admitted or refused, and its sending |
+//! | `joining.rs` | what a wish means for those before it: joining, superseding; who stops waiting |
+//! | `turns.rs` | whose operation begins next |
+//! | `relative.rs` | relative wishes become absolute |
+//! | `waiter.rs` | the callers of one operation |
+//! | [`owed`] | what is owed to callers whose answer is no longer true |
 //! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
@@ -26,13 +31,18 @@
 mod admission;
 mod evidence;
 pub mod input;
+mod joining;
 mod operation;
+pub mod owed;
 mod presence;
 mod progress;
 mod record;
+mod relative;
 mod reported;
 mod restart;
 pub mod settings;
+mod turns;
+mod waiter;
 pub mod wish;
 pub mod words;
 
@@ -49,6 +59,9 @@ use self::{
     record::Record,
     reported::Reported,
     settings::Settings,
+    turns::Touched,
+    waiter::Waiter,
+    wish::CallerId,
 };
 use crate::{
     property::{Description, DeviceId, PropertyName, Value},
@@ -84,10 +97,16 @@ pub struct Twin {
     reported: Reported,
     line: Line,
     operations: BTreeMap<OpId, Operation>,
-    /// For each property the operation in flight, then those that wait, in order of their arrival (semantics 4.5).
+    /// For each property the operations in flight, then those that wait, in order of their arrival (semantics 4.5).
     slots: BTreeMap<PropertyName, VecDeque<OpId>>,
     questions: BTreeMap<OpId, Question>,
     records: VecDeque<Record>,
+    /// When each property was last moved (semantics 4.4).
+    touched: BTreeMap<PropertyName, Touched>,
+    /// Callers in the order of their last turns (semantics 4.5).
+    turns: VecDeque<CallerId>,
+    /// How many operations have come.
+    arrivals: u64,
     effects: VecDeque<Effect>,
     stopping: bool,
 }
@@ -106,16 +125,20 @@ impl Twin {
             slots: BTreeMap::new(),
             questions: BTreeMap::new(),
             records: VecDeque::new(),
+            touched: BTreeMap::new(),
+            turns: VecDeque::new(),
+            arrivals: 0,
             effects: VecDeque::new(),
             stopping: false,
         }
     }
 
-    /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8).
+    /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8); what may begin does
+    /// so last, when all that the input changes is known.
     pub fn apply(&mut self, now: Instant, input: Input) {
         self.expire(now);
         match input {
-            Input::Set { op, caller: _, wish, answer_by } => self.set(now, op, wish, answer_by),
+            Input::Set { op, caller, wish, answer_by } => self.set(now, op, caller, wish, answer_by),
             Input::Run { op, caller: _, action, args: _, answer_by: _ } => self.run(op, &action),
             Input::Query { op, answer_by } => self.query(now, op, answer_by),
             Input::Cancel { op } => self.cancel(&op),
@@ -133,6 +156,7 @@ impl Twin {
             Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
         }
+        self.begin_due(now);
     }
 
     /// The next thing to do, until there is none.
@@ -142,9 +166,9 @@ impl Twin {
 
     /// When [`Input::Tick`] is due at the latest. May change with every input.
     pub fn deadline(&self) -> Option<Instant> {
-        let operations = self.operations.values().map(Operation::wakes_at);
+        let operations = self.operations.values().filter_map(Operation::wakes_at);
         let questions = self.questions.values().map(|q| q.expires_at);
-        operations.chain(questions).chain(self.line.suspect_at(&self.settings)).min()
+        operations.chain(questions).chain(self.line.suspect_at(&self.settings)).chain(self.opens_at()).min()
     }
 
     /// The description in force, if the device ever greeted.
@@ -175,15 +199,17 @@ impl Twin {
     /// What is known of an operation: how it ended, or how far it is. Without an id, the latest.
     pub fn check(&self, now: Instant, op: Option<&OpId>) -> Option<Settled> {
         if let Some(op) = op {
-            let live = self.operations.get(op).map(|o| self.so_far(now, o));
-            return live
-                .or_else(|| self.records.iter().rev().find(|r| r.settled.op == *op).map(|r| self.recalled(now, r)));
+            let of = |waiters: &[Waiter]| waiters.iter().find(|waiter| waiter.op == *op).cloned();
+            let live =
+                self.operations.values().find_map(|o| Some(record::seen_by(&self.so_far(now, o), &of(&o.waiters)?)));
+            let ended = || self.records.iter().rev().find(|record| of(&record.waiters).is_some());
+            return live.or_else(|| ended().map(|record| self.recalled(now, record, Some(op))));
         }
-        let live = self.operations.values().max_by_key(|o| o.admitted_at);
+        let live = self.operations.values().max_by_key(|o| o.number);
         match (live, self.records.back()) {
-            (Some(live), Some(ended)) if live.admitted_at < ended.admitted_at => Some(self.recalled(now, ended)),
+            (Some(live), Some(ended)) if live.admitted_at < ended.admitted_at => Some(self.recalled(now, ended, None)),
             (Some(live), _) => Some(self.so_far(now, live)),
-            (None, ended) => ended.map(|r| self.recalled(now, r)),
+            (None, ended) => ended.map(|r| self.recalled(now, r, None)),
         }
     }
 
@@ -200,7 +226,7 @@ impl Twin {
             boot: self.reported.boot().cloned(),
             description: self.description.clone(),
             last_heard: self.line.last_heard,
-            in_flight: self.operations.values().map(|o| self.so_far(now, o)).collect(),
+            in_flight: self.left(now),
         }
     }
 
@@ -285,7 +311,7 @@ impl Twin {
         for op in open {
             match self.operations.get(&op).is_some_and(Operation::sent) {
                 true => self.give_up(now, &op, outcome, Reason::HubStopping),
-                false => self.refuse_waiting(&op, refusal.clone()),
+                false => self.refuse_waiting(&op, refusal),
             }
         }
         for op in std::mem::take(&mut self.questions).into_keys() {

@@ -6,8 +6,9 @@ use crate::{
     property::{Evidence, Predicate, Property, PropertyName, Value},
     twin::{
         settings::Settings,
+        waiter::{Hears, Waiter},
         wish::Target,
-        words::{OpId, Stage},
+        words::{OpId, Outcome, Stage},
     },
 };
 
@@ -31,14 +32,24 @@ pub(super) struct Operation {
     pub(super) clamped: bool,
     /// The evidence that a success needs (semantics 3.5).
     pub(super) required: Evidence,
+    /// What a caller's limit must leave for it to begin (semantics 4.9).
+    pub(super) needed: Duration,
     /// How long driving may take (semantics 4.9).
     pub(super) allowance: Duration,
     /// How long the value must hold before it is asked for (semantics 3.6).
     pub(super) stable: Duration,
     pub(super) admitted_at: Instant,
-    /// `answer_by` less the margin: when its caller is answered at the latest (semantics 4.8).
-    pub(super) expires_at: Instant,
-    /// Until when it may wait for a device that was there a moment ago (semantics 5.5); never later than `expires_at`.
+    /// Its place in the order of arrival.
+    pub(super) number: u64,
+    /// Who it is for: its first caller, whose id it has, and those who joined (semantics 4.3).
+    pub(super) waiters: Vec<Waiter>,
+    /// The value that took its place: its callers were told, and its end says so (semantics 4.4).
+    pub(super) superseded_by: Option<Value>,
+    /// A relative wish would have gone beyond the range (semantics 4.6).
+    pub(super) limited: bool,
+    /// Until when a relative wish waits for the state that it asked for (semantics 4.6).
+    pub(super) base_by: Option<Instant>,
+    /// Until when it may wait for a device that was there a moment ago (semantics 5.5).
     pub(super) online_by: Option<Instant>,
     /// Until when it may begin to drive; known once it was sent (semantics 4.1).
     pub(super) act_by: Option<Instant>,
@@ -51,9 +62,7 @@ pub(super) struct Operation {
     pub(super) reboots: u8,
     /// When its command's bytes were written to the device's socket; evidence is newer than that (semantics 3.2).
     pub(super) written_at: Option<Instant>,
-    /// Its caller has heard `working`, or has gone: nobody waits any more, it lives on to its own end (semantics 4.2, 4.7).
-    pub(super) answered: bool,
-    /// Its caller has gone before it began, and the device was told to withdraw it (semantics 4.7).
+    /// All its callers have gone before it began, and the device was told to withdraw it (semantics 4.7).
     pub(super) cancelled: bool,
     /// The device sent something unreadable while it was in flight.
     pub(super) unreadable: bool,
@@ -73,9 +82,15 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn new(now: Instant, op: OpId, property: PropertyName, target: Target, expires_at: Instant) -> Self {
+    pub(super) fn new(now: Instant, number: u64, waiter: Waiter, property: PropertyName, target: Target) -> Self {
         Self {
-            op,
+            op: waiter.op.clone(),
+            number,
+            stage_ends_at: waiter.expires_at,
+            waiters: vec![waiter],
+            superseded_by: None,
+            limited: false,
+            base_by: None,
             property,
             wish: target.value().cloned(),
             target,
@@ -84,17 +99,16 @@ impl Operation {
             predicate: None,
             clamped: false,
             required: Evidence::Firmware,
+            needed: Duration::ZERO,
             allowance: Duration::ZERO,
             stable: Duration::ZERO,
             admitted_at: now,
-            expires_at,
             online_by: None,
             act_by: None,
             sent_at: None,
             reached: false,
             reboots: 0,
             written_at: None,
-            answered: false,
             cancelled: false,
             unreadable: false,
             eta_at: None,
@@ -104,7 +118,6 @@ impl Operation {
             stage: Stage::Admission,
             stage_since: now,
             left: Vec::new(),
-            stage_ends_at: expires_at,
         }
     }
 
@@ -125,6 +138,41 @@ impl Operation {
         self.act_by.is_some()
     }
 
+    /// Those who have not heard anything yet.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters.iter().filter(|waiter| waiter.waits())
+    }
+
+    /// Whether nobody waits for it any more: it lives on to its own end (semantics 4.2, 4.7).
+    pub(super) fn unheard(&self) -> bool {
+        self.waiting().next().is_none()
+    }
+
+    /// When the first of those who wait must be answered.
+    pub(super) fn soonest(&self) -> Option<Instant> {
+        self.waiting().map(|waiter| waiter.expires_at).min()
+    }
+
+    /// Until when it may begin at all: nothing does after one of its callers was told that it is not known to be done
+    /// (semantics 4.1). `None`: it has no caller with a limit.
+    pub(super) fn limit(&self) -> Option<Instant> {
+        let unknown = |w: &&Waiter| w.waits() || w.told().is_some_and(|(outcome, _)| outcome == Outcome::TimedOut);
+        let strict = self.waiters.iter().filter(unknown).map(|waiter| waiter.expires_at).min();
+        strict.or_else(|| self.waiters.iter().map(|waiter| waiter.expires_at).min())
+    }
+
+    /// Notes what a caller was told.
+    pub(super) fn tell(&mut self, now: Instant, op: &OpId, outcome: Outcome) {
+        for waiter in self.waiters.iter_mut().filter(|waiter| waiter.op == *op) {
+            waiter.hears = Hears::Told { outcome, at: now };
+        }
+    }
+
+    /// Whether its wish names a value: only such join and supersede (semantics 4.3, 4.4, 4.6).
+    pub(super) fn absolute(&self) -> bool {
+        self.target.value().is_some()
+    }
+
     /// Whether it is completed and the time that the value must hold is not over (semantics 3.6).
     pub(super) fn must_hold(&self) -> bool {
         self.stage >= Stage::WaitingReadBack && self.ask_at.is_some()
@@ -138,9 +186,10 @@ impl Operation {
         self.stage_since = now;
         self.question = None;
         self.ask_at = None;
-        let act_by = self.act_by.unwrap_or(self.expires_at);
+        let act_by = self.act_by.unwrap_or(now);
         match stage {
-            Stage::Admission | Stage::Queued | Stage::Settled => self.stage_ends_at = self.expires_at,
+            // While it waits for its turn only its callers' limits count.
+            Stage::Admission | Stage::Queued | Stage::Settled => {}
             Stage::WaitingBroker => self.stage_ends_at = (now + settings.broker).min(act_by),
             Stage::WaitingDeviceAck => self.await_device(now, act_by),
             // A device that leaves `executing` out drives in this stage: it has its allowance behind the last begin.
@@ -191,8 +240,9 @@ impl Operation {
     }
 
     /// When the twin must look at it next.
-    pub(super) fn wakes_at(&self) -> Instant {
-        let caller = if self.answered { None } else { Some(self.expires_at) };
-        [caller, self.online_by, self.ask_at].into_iter().flatten().fold(self.stage_ends_at, Instant::min)
+    pub(super) fn wakes_at(&self) -> Option<Instant> {
+        let ends = self.sent().then_some(self.stage_ends_at);
+        let all = [self.soonest(), self.online_by, self.base_by, self.ask_at, ends];
+        all.into_iter().flatten().min()
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! A broker that is down makes no device offline: presence stands as it was, and the refusal is `broker_down`.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use crate::{
     property::Evidence,
     twin::{
         Twin,
-        input::{Command, Effect, Hello, Ignored, Memory},
+        input::{Command, Effect, Hello, Ignored, Left, Memory},
         settings::Settings,
         words::{OpId, Presence},
     },
@@ -20,13 +20,22 @@ pub(super) struct Line {
     pub(super) presence: Presence,
     pub(super) connection: Option<u64>,
     pub(super) session: Option<Arc<str>>,
+    /// When the session began: what was heard before is of another (semantics 3.8).
+    pub(super) session_since: Option<Instant>,
     pub(super) last_heard: Option<Instant>,
     pub(super) bus_down: bool,
 }
 
 impl Default for Line {
     fn default() -> Self {
-        Self { presence: Presence::Offline, connection: None, session: None, last_heard: None, bus_down: false }
+        Self {
+            presence: Presence::Offline,
+            connection: None,
+            session: None,
+            session_since: None,
+            last_heard: None,
+            bus_down: false,
+        }
     }
 }
 
@@ -66,10 +75,12 @@ impl Twin {
     pub(super) fn greeted(&mut self, now: Instant, session: Arc<str>, hello: &Hello) {
         self.alive(now);
         self.line.session = Some(session.clone());
+        self.line.session_since = Some(now);
         self.send(Command::Welcome { session });
         let rebooted = self.reported.boot().is_some_and(|boot| *boot != hello.boot);
         if self.description.as_ref() != Some(&hello.description) {
             self.description = Some(hello.description.clone());
+            self.touched.retain(|name, _| hello.description.property(name).is_some());
             self.effects.push_back(Effect::Described(hello.description.clone()));
             self.end_changed(now);
         }
@@ -83,7 +94,7 @@ impl Twin {
         } else {
             self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
         }
-        self.start_waiting(now);
+        self.place_again(now);
     }
 
     /// Anything heard of the device, whatever it says, lifts a suspicion.
@@ -109,12 +120,19 @@ impl Twin {
         self.reported.resume(boot);
         if session.is_some() {
             self.line.session = session;
+            self.line.session_since = Some(now);
             self.set_presence(Presence::Online);
             self.expire_presence(now);
         }
-        for settled in in_flight {
-            self.send(Command::Withdraw { op: settled.op.clone() });
-            self.remember_interrupted(now, settled);
+        // Each operation once, whoever waited for it, under the id that the device knows.
+        let mut by_operation: BTreeMap<OpId, Vec<Left>> = BTreeMap::new();
+        for left in in_flight {
+            let known = left.settled.joined.clone().unwrap_or_else(|| left.settled.op.clone());
+            by_operation.entry(known).or_default().push(left);
+        }
+        for (op, left) in by_operation {
+            self.send(Command::Withdraw { op });
+            self.remember_interrupted(now, left);
         }
         if self.line.session.is_some() {
             self.send(Command::GetState { op: OpId::new("restored"), property: None });

@@ -110,6 +110,11 @@ impl Twin {
             return self.advance(now, op, Stage::WaitingDeviceReport);
         }
         self.finish(seq, &property, op);
+        if self.operations.get(op).is_some_and(|o| o.superseded_by.is_some()) {
+            // Nobody waits for its read-back.
+            self.advance(now, op, Stage::WaitingDeviceReport);
+            return self.end(now, op, Outcome::Superseded, None);
+        }
         self.advance(now, op, Stage::WaitingReadBack);
         if clamped {
             self.take_clamped(op, &property, merged);
@@ -156,8 +161,14 @@ impl Twin {
         }
         let asked = self.operations.values().find(|o| o.question.as_ref() == Some(question));
         let Some((op, property)) = asked.map(|o| (o.op.clone(), o.property.clone())) else { return };
-        if merged.carried.contains(&property) {
-            self.judge(now, &op);
+        if !merged.carried.contains(&property) {
+            return;
+        }
+        match self.operations.get_mut(&op) {
+            Some(operation) if !operation.sent() => {
+                operation.base_by = None;
+            }
+            Some(_) | None => self.judge(now, &op),
         }
     }
 
@@ -225,17 +236,24 @@ impl Twin {
 
     /// Ends, answers or asks for what is due at `now`.
     pub(super) fn expire_operations(&mut self, now: Instant) {
-        let due: Vec<OpId> = self.operations.values().filter(|o| o.wakes_at() <= now).map(|o| o.op.clone()).collect();
+        let due: Vec<OpId> = self
+            .operations
+            .values()
+            .filter(|o| o.wakes_at().is_some_and(|at| at <= now))
+            .map(|o| o.op.clone())
+            .collect();
         for op in due {
             let Some(operation) = self.operations.get(&op) else { continue };
-            let late = operation.expires_at <= now && !operation.answered;
+            let late = operation.soonest().is_some_and(|soonest| soonest <= now);
+            // Nobody else to go on for.
+            let all_late = late && operation.waiting().all(|waiter| waiter.expires_at <= now);
             if !operation.sent() {
                 self.expire_waiting(now, &op);
-            } else if operation.stage_ends_at <= now || (late && !operation.begun()) {
+            } else if operation.stage_ends_at <= now || (all_late && !operation.begun()) {
                 let reason = if operation.unreadable { Reason::UnreadableReport } else { Reason::Timeout };
                 self.give_up(now, &op, Outcome::TimedOut, reason);
             } else if late {
-                self.answer_working(now, &op);
+                self.answer_late(now, &op);
             }
         }
         self.ask_due(now);

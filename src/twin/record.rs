@@ -3,13 +3,15 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Evidence, Predicate, Property, PropertyName, Value},
+    property::{DeviceId, Evidence, Predicate, Property, PropertyName, Value},
     twin::{
         Twin,
         evidence::required,
-        input::{ActionResult, Cause, Command, Effect},
+        input::{ActionResult, Cause, Command, Effect, Left},
         operation::Operation,
+        owed::Correction,
         reported::Change,
+        waiter::{Hears, Waiter},
         words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
     },
 };
@@ -19,6 +21,8 @@ use crate::{
 pub(super) struct Record {
     pub(super) settled: Settled,
     pub(super) admitted_at: Instant,
+    /// Who it was for, and what each was told (semantics 4.3, 6.3).
+    pub(super) waiters: Vec<Waiter>,
     ended_at: Instant,
     /// The evidence that a success would have needed.
     required: Evidence,
@@ -57,72 +61,110 @@ impl Twin {
         self.end(now, op, outcome, Some(reason));
     }
 
+    /// Ends an operation: all who wait are told, and what was told otherwise is owed (semantics 6.3). One that was superseded
+    /// ends so, whatever the device says of it.
     pub(super) fn end(&mut self, now: Instant, op: &OpId, outcome: Outcome, reason: Option<Reason>) {
+        let superseded = self.operations.get(op).is_some_and(|operation| operation.superseded_by.is_some());
+        let outcome = if superseded { Outcome::Superseded } else { outcome };
         let success = outcome.is_success();
         if success {
             self.enter(now, op, Stage::Settled);
         }
-        let Some(operation) = self.forget(op) else { return };
+        let Some(mut operation) = self.forget(op) else { return };
+        self.note_end(now, &operation, outcome, reason);
         let settled = self.settled(now, &operation, outcome, reason);
         if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
             self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
         }
         self.effects.push_back(Effect::Ended { outcome, stage: settled.stage, reason, elapsed: settled.elapsed });
-        if !operation.answered {
-            let reply = Reply::Settled(Box::new(settled.clone()));
-            self.effects.push_back(Effect::Reply { op: op.clone(), reply });
+        for waiter in &mut operation.waiters {
+            let own = seen_by(&settled, waiter);
+            match waiter.hears {
+                Hears::Waits => {
+                    waiter.hears = Hears::Told { outcome, at: now };
+                    let reply = Reply::Settled(Box::new(own));
+                    self.effects.push_back(Effect::Reply { op: waiter.op.clone(), reply });
+                }
+                Hears::Told { outcome: told, .. } if told != outcome => {
+                    // From now on this is what it knows.
+                    waiter.hears = Hears::Told { outcome, at: now };
+                    self.effects.push_back(owe(&self.device, waiter, own));
+                }
+                Hears::Told { .. } | Hears::Gone => {}
+            }
         }
         let record = Record {
             settled,
             admitted_at: operation.admitted_at,
+            waiters: operation.waiters,
             ended_at: now,
             required: operation.required,
-            predicate: operation.predicate.clone(),
-            before: operation.before.clone(),
+            predicate: operation.predicate,
+            before: operation.before,
             undone: false,
         };
         self.remember(record);
-        if !self.stopping {
-            self.begin_next(now, &operation.property);
-        }
     }
 
-    /// Its caller must be answered, and the device is at work: the operation lives on (semantics 4.2).
-    pub(super) fn answer_working(&mut self, now: Instant, op: &OpId) {
+    /// Tells one caller of an operation that lives on.
+    pub(super) fn answer_one(
+        &mut self,
+        now: Instant,
+        op: &OpId,
+        caller: &OpId,
+        outcome: Outcome,
+        reason: Option<Reason>,
+    ) {
         let Some(operation) = self.operations.get(op) else { return };
-        let reply = Reply::Settled(Box::new(self.so_far(now, operation)));
-        self.effects.push_back(Effect::Reply { op: op.clone(), reply });
+        let Some(waiter) = operation.waiters.iter().find(|waiter| waiter.op == *caller) else { return };
+        let own = seen_by(&self.settled(now, operation, outcome, reason), waiter);
+        self.effects.push_back(Effect::Reply { op: caller.clone(), reply: Reply::Settled(Box::new(own)) });
         if let Some(operation) = self.operations.get_mut(op) {
-            operation.answered = true;
+            operation.tell(now, caller, outcome);
         }
     }
 
-    /// A caller stopped waiting (semantics 4.7). What was not sent is forgotten. What was sent goes on unheard: whether the
-    /// device has begun it is not known before it says so, only then it is `cancelled`.
-    pub(super) fn cancel(&mut self, op: &OpId) {
-        if self.questions.remove(op).is_some() {
-            return;
-        }
-        let Some(operation) = self.operations.get_mut(op) else { return };
-        operation.answered = true;
-        if !operation.sent() {
-            self.forget(op);
-        } else if !operation.begun() && !operation.cancelled {
-            operation.cancelled = true;
-            self.send(Command::Withdraw { op: op.clone() });
+    /// The limit of some callers has come, and the operation goes on. Where the device is at work they hear `working`
+    /// (semantics 4.2); where it has not said so, that nobody knows: for the others it goes on.
+    pub(super) fn answer_late(&mut self, now: Instant, op: &OpId) {
+        let Some(operation) = self.operations.get(op) else { return };
+        let (outcome, reason) = match operation.begun() {
+            true => (Outcome::Working, None),
+            false => (Outcome::TimedOut, Some(Reason::Timeout)),
+        };
+        let late = operation.waiting().filter(|waiter| waiter.expires_at <= now);
+        let late: Vec<OpId> = late.map(|waiter| waiter.op.clone()).collect();
+        for caller in late {
+            self.answer_one(now, op, &caller, outcome, reason);
         }
     }
 
     /// How far an operation is, for its caller or for one who asks.
     pub(super) fn so_far(&self, now: Instant, operation: &Operation) -> Settled {
-        self.settled(now, operation, Outcome::Working, None)
+        let outcome = if operation.superseded_by.is_some() { Outcome::Superseded } else { Outcome::Working };
+        self.settled(now, operation, outcome, None)
+    }
+
+    /// What each caller of the operations in flight would be told now: a successor goes on from there.
+    pub(super) fn left(&self, now: Instant) -> Vec<Left> {
+        let of = |operation: &Operation| {
+            let settled = self.so_far(now, operation);
+            let each = operation.waiters.iter();
+            let each = each.map(|w| Left { caller: w.caller.clone(), settled: seen_by(&settled, w) });
+            each.collect::<Vec<_>>()
+        };
+        self.operations.values().flat_map(of).collect()
     }
 
     fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
         let success = outcome.is_success();
         // Spoken of as present only if it was received after the command was written: an older value may be what the
         // command has changed.
-        let found = self.reading(now, &operation.property, operation.written_at);
+        let mut found = self.reading(now, &operation.property, operation.written_at);
+        if let (Outcome::Already, Some(found)) = (outcome, &mut found) {
+            // As fresh as its caller asked for (semantics 3.8).
+            found.trust = Trust::Now;
+        }
         Settled {
             op: operation.op.clone(),
             device: self.device.clone(),
@@ -140,8 +182,8 @@ impl Twin {
             late_success: false,
             reverted: false,
             joined: None,
-            superseded_by: None,
-            limited: false,
+            superseded_by: operation.superseded_by.clone(),
+            limited: operation.limited,
         }
     }
 
@@ -153,7 +195,16 @@ impl Twin {
     }
 
     /// Records what a crashed actor left in the middle; its callers heard it from the fleet (semantics 5.8).
-    pub(super) fn remember_interrupted(&mut self, now: Instant, mut settled: Settled) {
+    pub(super) fn remember_interrupted(&mut self, now: Instant, left: Vec<Left>) {
+        let Some(mut settled) = left.first().map(|first| first.settled.clone()) else { return };
+        // The id that the device knows.
+        settled.op = settled.joined.take().unwrap_or(settled.op);
+        let waiter = |left: &Left| {
+            let hears = Hears::Told { outcome: Outcome::Interrupted, at: now };
+            let (op, caller) = (left.settled.op.clone(), left.caller.clone());
+            Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears }
+        };
+        let waiters: Vec<Waiter> = left.iter().map(waiter).collect();
         settled.outcome = Outcome::Interrupted;
         settled.reason = Some(Reason::ActorRestarted);
         self.effects.push_back(Effect::Ended {
@@ -166,6 +217,7 @@ impl Twin {
         let required = property.as_ref().map_or(Evidence::Firmware, required);
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
+            waiters,
             ended_at: now,
             required,
             predicate: property.as_ref().zip(settled.wish.as_ref()).map(|(p, wish)| Predicate::of_wish(p, wish, None)),
@@ -175,9 +227,10 @@ impl Twin {
         });
     }
 
-    /// What is known of an operation that ended, as it is told now.
-    pub(super) fn recalled(&self, now: Instant, record: &Record) -> Settled {
-        let mut settled = record.settled.clone();
+    /// What is known of an operation that ended, as it is told now to one of its callers.
+    pub(super) fn recalled(&self, now: Instant, record: &Record, caller: Option<&OpId>) -> Settled {
+        let waiter = record.waiters.iter().find(|waiter| Some(&waiter.op) == caller);
+        let mut settled = waiter.map_or_else(|| record.settled.clone(), |waiter| seen_by(&record.settled, waiter));
         let since = now.saturating_duration_since(record.ended_at);
         if let Some(found) = &mut settled.found {
             // A reading of then is no reading of now.
@@ -232,10 +285,11 @@ impl Twin {
                     trust: Trust::Now,
                 });
                 record.ended_at = now;
-                late.push(settled.op.clone());
+                late.push(Effect::LateSuccess { op: settled.op.clone() });
+                late.extend(record.news(now, &self.device, self.settings.watch));
             }
         }
-        self.effects.extend(late.into_iter().map(|op| Effect::LateSuccess { op }));
+        self.effects.extend(late);
     }
 
     /// Looks whether a change undoes a success (semantics 3.7). One that somebody made at the device is nobody's fault, and
@@ -246,26 +300,33 @@ impl Twin {
             if self.operations.values().any(|o| o.property == change.property && o.sent()) {
                 continue;
             }
-            let moved = |r: &&mut Record| r.settled.property == change.property && may_have_moved(r.settled.outcome);
-            let (Some(record), Some(property)) =
-                (self.records.iter_mut().rev().find(moved), description.property(&change.property))
-            else {
-                continue;
-            };
-            let held = record.settled.outcome.is_success() || record.settled.late_success;
-            let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-            if !held || !watched || record.undone || record.still_met(property, &change.to) {
-                continue;
-            }
-            record.undone = true;
-            match cause {
-                Cause::Local => {}
-                Cause::Command | Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => {
-                    record.settled.reverted = true;
-                    let (op, property) = (record.settled.op.clone(), change.property.clone());
-                    self.effects.push_back(Effect::Reverted { op, property });
+            let Some(property) = description.property(&change.property) else { continue };
+            // From the latest back, as long as they claim what is no longer so: what joined or was found so before it had
+            // the same claim.
+            let of_property = |r: &&mut Record| r.settled.property == change.property && may_have_moved(&r.settled);
+            let mut first = true;
+            let mut undone = Vec::new();
+            for record in self.records.iter_mut().rev().filter(of_property) {
+                let held = record.settled.outcome.is_success() || record.settled.late_success;
+                let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
+                if !held || !watched || record.undone || record.still_met(property, &change.to) {
+                    break;
                 }
+                record.undone = true;
+                match cause {
+                    Cause::Local => {}
+                    Cause::Command | Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => {
+                        record.settled.reverted = true;
+                        if first {
+                            let (op, property) = (record.settled.op.clone(), change.property.clone());
+                            undone.push(Effect::Reverted { op, property });
+                        }
+                        undone.extend(record.news(now, &self.device, self.settings.watch));
+                    }
+                }
+                first = false;
             }
+            self.effects.extend(undone);
         }
     }
 
@@ -279,6 +340,30 @@ impl Twin {
         }
         latest.into_iter().filter(|s| s.reverted).map(|s| s.property.clone()).collect()
     }
+}
+
+impl Record {
+    /// What its callers are owed: those that were told something, not too long ago.
+    fn news(&self, now: Instant, device: &DeviceId, watch: Duration) -> Vec<Effect> {
+        let heard = |w: &&Waiter| w.told().is_some_and(|(_, at)| now.saturating_duration_since(at) <= watch);
+        self.waiters.iter().filter(heard).map(|w| owe(device, w, seen_by(&self.settled, w))).collect()
+    }
+}
+
+fn owe(device: &DeviceId, waiter: &Waiter, settled: Settled) -> Effect {
+    let correction = Correction { device: device.clone(), operation: waiter.op.clone(), settled };
+    Effect::Owed { caller: waiter.caller.clone(), correction: Box::new(correction) }
+}
+
+/// An operation as one of its callers sees it: under the id of its own call, and since that.
+pub(super) fn seen_by(settled: &Settled, waiter: &Waiter) -> Settled {
+    let mut own = settled.clone();
+    if waiter.op != settled.op {
+        own.joined = Some(settled.op.clone());
+        own.op = waiter.op.clone();
+        own.elapsed = settled.elapsed.saturating_sub(waiter.behind);
+    }
+    own
 }
 
 /// Whether nobody knew, when it ended, if it was done (semantics 8.3).
@@ -300,16 +385,17 @@ fn unconfirmed(outcome: Outcome) -> bool {
 }
 
 /// Whether an operation that ended so can have moved anything.
-fn may_have_moved(outcome: Outcome) -> bool {
-    match outcome {
+fn may_have_moved(settled: &Settled) -> bool {
+    match settled.outcome {
         Outcome::Rejected | Outcome::Cancelled => false,
+        // What waited behind another was never sent.
+        Outcome::Superseded => settled.stage > Stage::Queued,
         Outcome::Converged
         | Outcome::Already
         | Outcome::Clamped
         | Outcome::Working
         | Outcome::Partial
         | Outcome::SentUnverified
-        | Outcome::Superseded
         | Outcome::Failed
         | Outcome::Contradicted
         | Outcome::TimedOut

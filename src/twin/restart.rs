@@ -52,6 +52,10 @@ impl Twin {
 
     /// The device remembers nothing of it: only repeating shows how it ends, where that does no harm (semantics 5.4).
     fn after_reboot(&mut self, now: Instant, op: &OpId) {
+        if let Some(value) = self.newer_than(op) {
+            // It is not repeated for a wish that waits behind it.
+            self.take_place(now, op, &value);
+        }
         let Some(operation) = self.operations.get(op) else { return };
         if operation.reboots >= REBOOTS_MAX {
             self.give_up(now, op, Outcome::DeviceCrashed, Reason::DeviceRestarted);
@@ -116,7 +120,7 @@ impl Twin {
             return true;
         }
         operation.act_by = None;
-        operation.online_by = Some((now + wait).min(operation.expires_at));
+        operation.online_by = Some(now + wait);
         self.enter(now, op, Stage::Queued);
         true
     }
@@ -125,14 +129,15 @@ impl Twin {
 impl Operation {
     /// Whether it may be sent again: doing it twice does no harm, and somebody still wants it.
     fn may_repeat(&self) -> bool {
-        !self.cancelled && self.spec.as_ref().is_some_and(|spec| spec.repeatable)
+        !self.cancelled && self.superseded_by.is_none() && self.spec.as_ref().is_some_and(|spec| spec.repeatable)
     }
 
     /// Until when it may begin if its command goes out at `now`: the allowances, at most the configured maximum behind the
-    /// first sending, and never later than its caller's limit (semantics 4.1, 6.1).
+    /// first sending, and never later than its callers' limits (semantics 4.1, 6.1).
     pub(super) fn begins_by(&mut self, now: Instant, settings: &Settings) -> Instant {
         let first = *self.sent_at.get_or_insert(now);
-        (now + settings.ack + settings.start).min(first + settings.act_by_max).min(self.expires_at)
+        let by = (now + settings.ack + settings.start).min(first + settings.act_by_max);
+        self.limit().map_or(by, |limit| limit.min(by))
     }
 
     /// Asks once, when the outbox had its time or the value has held (semantics 5.3).
@@ -156,7 +161,7 @@ impl Operation {
     /// Grows the stage's allowance, up to the longest driving allowed: a connection that flaps for ever keeps nothing alive.
     fn wait_until(&mut self, at: Instant, settings: &Settings) {
         let longest = match self.stage {
-            Stage::WaitingBroker | Stage::WaitingDeviceAck => self.expires_at,
+            Stage::WaitingBroker | Stage::WaitingDeviceAck => self.limit().unwrap_or(at),
             Stage::Admission
             | Stage::Queued
             | Stage::WaitingDeviceStart

@@ -42,9 +42,15 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// How long after its end an operation's truth is watched (semantics 6.3).
     pub watch: Duration,
-    /// Operations that may wait behind the one in flight, for each property: behind a slow relay a longer queue only
-    /// makes late answers. One more is refused `queue_full`.
+    /// How old a reported value may be that a relative wish starts from; an older one is asked for anew (semantics 4.6).
+    pub base_max_age: Duration,
+    /// Operations of one caller that may wait on one device: behind a slow relay a longer queue only makes late answers.
+    /// One more is refused `queue_full`.
     pub queued_max: usize,
+    /// Operations of all callers that may wait on one device. One more is refused `queue_full`.
+    pub waiting_max: usize,
+    /// Callers that one operation may have (semantics 4.3). One more has an operation of its own, behind it.
+    pub joined_max: usize,
     /// Questions of callers that may be open at once. One more is refused `queue_full`.
     pub queries_max: usize,
     /// Ended operations that are remembered for `check_operation`. The oldest is forgotten.
@@ -73,7 +79,10 @@ impl Settings {
             just_started: ms(30_000),
             heartbeat: ms(10_000),
             watch: ms(600_000),
+            base_max_age: ms(10_000),
             queued_max: 8,
+            waiting_max: 32,
+            joined_max: 16,
             queries_max: 32,
             records_max: 64,
         }

@@ -9,23 +9,36 @@ use crate::property::{PropertyName, Value};
 /// Who asks: an opaque key, the same for all calls of one session (semantics 1, *Caller*). Turns are taken by it (4.5), and
 /// what is owed is owed to it (6.3).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallerId(Arc<str>);
+pub struct CallerId {
+    key: Arc<str>,
+    shared: bool,
+}
 
 impl CallerId {
     /// Takes a key as it stands.
     pub fn new(text: &str) -> Self {
-        Self(text.into())
+        Self { key: text.into(), shared: false }
+    }
+
+    /// A key that several callers go by who cannot be told apart.
+    pub fn shared(text: &str) -> Self {
+        Self { key: text.into(), shared: true }
+    }
+
+    /// Whether several callers may go by it: what one of them heard, another did not.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// The key as text, for logs.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.key
     }
 }
 
 impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.key)
     }
 }
 

@@ -161,6 +161,8 @@ words! {
         CodeTooEarly = "code_too_early",
         /// The device is not connected.
         Offline = "offline",
+        /// A relative wish, and the device does not tell what it would start from.
+        StateUnknown = "state_unknown",
         /// The device is not connected yet because the hub has just started.
         HubJustStarted = "hub_just_started",
         /// The device that would verify is not connected.
@@ -381,6 +383,11 @@ pub enum Refusal {
         /// How long ago anything was heard; `None` if never.
         last_heard: Option<Duration>,
     },
+    /// A relative wish, and the device does not tell what it would start from (semantics 4.6).
+    StateUnknown {
+        /// The property.
+        property: PropertyName,
+    },
     /// Not connected yet: the hub has just started.
     HubJustStarted,
     /// Too many operations wait.
@@ -413,6 +420,7 @@ impl Refusal {
             Self::InvalidArgument { .. } | Self::InvalidValue { .. } => RefusalWord::InvalidValue,
             Self::Forbidden { .. } => RefusalWord::Forbidden,
             Self::Offline { .. } => RefusalWord::Offline,
+            Self::StateUnknown { .. } => RefusalWord::StateUnknown,
             Self::HubJustStarted => RefusalWord::HubJustStarted,
             Self::QueueFull { .. } => RefusalWord::QueueFull,
             Self::DeadlineTooShort { .. } => RefusalWord::DeadlineTooShort,

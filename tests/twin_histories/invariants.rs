@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use truetwin::{
     property::{Evidence, Value},
     twin::{
-        input::{ActionResult, Effect, Ignored, Input},
+        input::{ActionResult, Command, Effect, Ignored, Input},
         words::{OpId, Outcome, Reason, Reply, Settled, Stage},
     },
 };
@@ -23,6 +23,7 @@ pub(crate) fn check_all(world: &World, moment: &Moment) {
     retained_or_old_boot_never_converges(world, moment);
     failing_stage_is_the_one_in_the_table(world, moment);
     queues_and_memory_stay_bounded(world);
+    only_what_was_told_is_corrected(world, moment);
     the_actor_never_spins(world, moment);
 }
 
@@ -34,17 +35,29 @@ fn no_phantom_success(world: &World, moment: &Moment) {
     for op in converged.chain(late) {
         let caller = &world.callers[op];
         let word = world.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
-        assert_eq!(caller.wish, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
+        assert_eq!(caller.value, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
         assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
         assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
         assert!(caller.sent.first().is_some_and(|(at, _, _)| *at <= world.board.received[op]));
     }
     for (op, settled) in settled(moment) {
         if settled.outcome == Outcome::Working {
-            assert!(world.board.drives.iter().any(|d| d.op == *op), "{op}: it has not begun");
+            assert!(world.board.drives.iter().any(|d| d.op == *known(settled)), "{op}: it has not begun");
         }
         let confirmed = settled.confirmed_by != Evidence::None;
-        assert_eq!(confirmed, settled.outcome == Outcome::Converged, "{op}: confirmed only if it is done");
+        let success = [Outcome::Converged, Outcome::Already].contains(&settled.outcome);
+        assert_eq!(confirmed, success, "{op}: confirmed only if it is done");
+        let wish = &world.callers[op].wish;
+        if success && wish.is_some() {
+            assert_eq!(settled.wish, *wish, "{op}: that is not what this caller wished");
+        }
+        if settled.outcome == Outcome::Already {
+            let relay = world.last_word.as_ref().map(|word| Value::Bool(word.relay));
+            assert_eq!(relay, *wish, "{op}: already, and it is otherwise");
+        }
+        if settled.outcome == Outcome::Superseded {
+            assert!(settled.superseded_by.is_some() && settled.superseded_by != *wish, "{op}: superseded by itself");
+        }
     }
 }
 
@@ -99,7 +112,11 @@ fn no_drive_begins_after_act_by(world: &World) {
         let (sent_at, ttl, _) = caller.sent.iter().rfind(|(at, _, _)| *at <= drive.at).expect("it was sent");
         let act_by = world.time(*sent_at) + *ttl;
         assert!(world.time(drive.at) <= act_by + Duration::from_millis(drive.skew), "{}: begun too late", drive.op);
-        assert!(act_by <= caller.answer_by - world.settings.answer_margin, "{}: may outlive its caller", drive.op);
+        // Nobody was told that it is not known to be done, and then it began. Who was told that it is at work may see it
+        // begin again after a reboot.
+        let at_work = |(_, reply): &(_, Reply)| matches!(reply, Reply::Settled(s) if s.outcome == Outcome::Working);
+        let in_time = act_by <= caller.answer_by - world.settings.answer_margin;
+        assert!(in_time || caller.gone || caller.replies.iter().any(at_work), "{}: may outlive its caller", drive.op);
     }
 }
 
@@ -133,11 +150,13 @@ fn retained_or_old_boot_never_converges(world: &World, moment: &Moment) {
 /// The stage of an answer is the one to which the evidence had come.
 fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
     for (op, settled) in settled(moment) {
-        let caller = &world.callers[op];
+        let caller = &world.callers[known(settled)];
         let stage = match (settled.outcome, settled.reason) {
-            (Outcome::Converged, _) => Stage::Settled,
+            (Outcome::Converged | Outcome::Already, _) => Stage::Settled,
+            // It may have been sent in this very moment.
+            (Outcome::Superseded, _) if caller.sent.is_empty() && !sends(moment, op) => Stage::Queued,
             (Outcome::Contradicted, _) => Stage::WaitingReadBack,
-            (Outcome::TimedOut | Outcome::Working | Outcome::Removed, _)
+            (Outcome::TimedOut | Outcome::Working | Outcome::Removed | Outcome::Superseded, _)
             | (Outcome::DeviceCrashed, _)
             | (
                 Outcome::Interrupted,
@@ -147,13 +166,41 @@ fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
             (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),
         };
         assert_eq!(settled.stage, stage, "{op}: {} {:?}", settled.outcome, settled.reason);
-        assert_eq!(settled.reason.is_none(), matches!(settled.outcome, Outcome::Converged | Outcome::Working));
+        let needs_none =
+            matches!(settled.outcome, Outcome::Converged | Outcome::Already | Outcome::Working | Outcome::Superseded);
+        assert_eq!(settled.reason.is_none(), needs_none);
     }
 }
 
-/// One in flight and eight behind it.
+/// One in flight and eight of each caller behind it.
 fn queues_and_memory_stay_bounded(world: &World) {
-    assert!(world.twin.in_flight() <= world.settings.queued_max + 1);
+    assert!(world.twin.in_flight() <= 3 * world.settings.queued_max + 1);
+}
+
+/// What is owed is owed to one who was told something, under the id of its own call.
+fn only_what_was_told_is_corrected(world: &World, moment: &Moment) {
+    for effect in &moment.effects {
+        let Effect::Owed { correction, .. } = effect else { continue };
+        let caller = &world.callers[&correction.operation];
+        let op = &correction.operation;
+        let now = moment.effects.iter().any(|e| matches!(e, Effect::Reply { op: of, .. } if of == op));
+        assert!(
+            now || caller.told_by_fleet || !caller.replies.is_empty(),
+            "{}: it was told nothing",
+            correction.operation
+        );
+        assert_eq!(correction.settled.op, correction.operation);
+        assert_ne!(correction.settled.outcome, Outcome::Working);
+    }
+}
+
+fn sends(moment: &Moment, op: &OpId) -> bool {
+    moment.effects.iter().any(|e| matches!(e, Effect::Send(Command::Set { op: of, .. }) if of == op))
+}
+
+/// The operation by the id that the board knows.
+fn known(settled: &Settled) -> &OpId {
+    settled.joined.as_ref().unwrap_or(&settled.op)
 }
 
 /// After each input the next wake-up lies ahead.

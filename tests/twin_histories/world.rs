@@ -26,9 +26,17 @@ use crate::{
 /// One thing that happens in a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
+    /// One of several callers wants a value, perhaps only if it is not so already.
     Set {
         on: bool,
         limit_ms: u64,
+        who: usize,
+        needed: bool,
+    },
+    /// One of several callers wants the other value.
+    Toggle {
+        limit_ms: u64,
+        who: usize,
     },
     /// Many wishes at once.
     Burst {
@@ -89,6 +97,7 @@ pub(crate) struct Setting {
     pub(crate) stable_ms: u32,
     pub(crate) expected_ms: u32,
     pub(crate) pin: bool,
+    pub(crate) min_interval_ms: u32,
     pub(crate) hub_age_s: u64,
     /// When the board comes for the first time.
     pub(crate) absent_ms: u64,
@@ -120,6 +129,8 @@ enum Parcel {
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) wish: Option<Value>,
+    /// What was sent under its id: for a toggle known only then, for one that joined never.
+    pub(crate) value: Option<Value>,
     pub(crate) answer_by: Instant,
     pub(crate) gone: bool,
     /// The fleet told it that the actor crashed.
@@ -203,6 +214,7 @@ impl World {
             feedback,
             expected_ms: setting.expected_ms,
             stable_ms: setting.stable_ms,
+            min_interval_ms: setting.min_interval_ms,
             settable: true,
             repeatable: true,
             terms: Terms::default(),
@@ -213,7 +225,7 @@ impl World {
             now: 0,
             start,
             settings,
-            description: Arc::new(Description { properties: vec![property], actions: Vec::new() }),
+            description: Arc::new(Description { properties: vec![property], ..Description::default() }),
             random: setting.seed | 1,
             parcels: BTreeMap::new(),
             parcels_ever: 0,
@@ -289,18 +301,25 @@ impl World {
     pub(crate) fn step(&mut self, step: &Step) {
         let now = self.now;
         match step {
-            Step::Set { on, limit_ms } => {
+            Step::Set { on, limit_ms, who, needed } => {
                 let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
-                self.apply(Input::Set {
-                    op,
-                    caller: CallerId::new("me"),
-                    wish: Wish::to("relay", Value::Bool(*on)),
-                    answer_by,
-                });
+                let if_needed = needed.then_some(Duration::from_secs(2));
+                let wish = Wish { if_needed, ..Wish::to("relay", Value::Bool(*on)) };
+                self.apply(Input::Set { op, caller: who_is(*who), wish, answer_by });
+            }
+            Step::Toggle { limit_ms, who } => {
+                let (op, answer_by) = self.caller(None, *limit_ms);
+                let wish = Wish::toggle("relay");
+                self.apply(Input::Set { op, caller: who_is(*who), wish, answer_by });
             }
             Step::Burst { sets } => {
                 for n in 0..*sets {
-                    self.step(&Step::Set { on: n % 2 == 0, limit_ms: 8_000 });
+                    // Relative wishes queue where others supersede.
+                    let who = usize::from(n % 5 == 4);
+                    match n % 3 {
+                        0 => self.step(&Step::Set { on: n % 2 == 0, limit_ms: 8_000, who, needed: false }),
+                        _ => self.step(&Step::Toggle { limit_ms: 8_000, who }),
+                    }
                 }
             }
             Step::Query { limit_ms } => {
@@ -352,6 +371,7 @@ impl World {
         let answer_by = self.time(self.now + limit_ms);
         let caller = Caller {
             wish,
+            value: None,
             answer_by,
             gone: false,
             told_by_fleet: false,
@@ -611,6 +631,9 @@ impl World {
             Effect::Ignored(why) => {
                 self.outcomes.insert(why.as_str());
             }
+            Effect::Owed { .. } => {
+                self.outcomes.insert("owed");
+            }
             Effect::StageLeft { .. } | Effect::Described(_) | Effect::Malformed { .. } => {}
         }
     }
@@ -619,9 +642,10 @@ impl World {
         if let Command::Welcome { session } = &command {
             self.session = Some(session.clone());
         }
-        let op = if let Command::Set { op, ttl, .. } = &command {
+        let op = if let Command::Set { op, ttl, value, .. } = &command {
             let session = self.session.clone();
             let caller = self.callers.get_mut(op).expect("a caller");
+            caller.value = Some(value.clone());
             caller.sent.push((self.now, *ttl, session));
             // It begins anew, and what becomes of an earlier sending is no news any more.
             caller.stage = Stage::WaitingBroker;
@@ -661,6 +685,11 @@ impl World {
         }
         self.put(self.last_down, parcel);
     }
+}
+
+/// The callers of a history: a few, so that they meet.
+pub(crate) fn who_is(number: usize) -> CallerId {
+    CallerId::new(["ann", "bob", "eve"][number % 3])
 }
 
 fn number(boot: &str) -> u32 {

@@ -38,6 +38,7 @@ pub(crate) fn relay() -> Property {
         feedback: Evidence::Pin,
         expected_ms: 300,
         stable_ms: 200,
+        min_interval_ms: 0,
         settable: true,
         repeatable: true,
         terms: Terms::default(),
@@ -175,7 +176,11 @@ impl Bench {
         let hello = Hello {
             boot: self.boot.clone(),
             seq: self.seq,
-            description: Arc::new(Description { properties: self.properties.clone(), actions: self.actions.clone() }),
+            description: Arc::new(Description {
+                properties: self.properties.clone(),
+                actions: self.actions.clone(),
+                ..Description::default()
+            }),
             status: vec![self.status(value)],
             cause: Cause::Unknown,
             seen: seen.map(|id| (name, op(id))).into_iter().collect(),
@@ -196,6 +201,18 @@ impl Bench {
     pub(crate) fn set(&mut self, ms: u64, id: &str, value: Value, answer_by: u64) {
         let (property, answer_by) = (self.properties[0].name.clone(), self.time(answer_by));
         self.at(ms, wish(id, "me", Wish::to(property, value), answer_by));
+    }
+
+    /// A caller wants the first property to have the other of its two values.
+    pub(crate) fn toggle(&mut self, ms: u64, id: &str, answer_by: u64) {
+        let wish = Wish::toggle(self.properties[0].name.clone());
+        self.asks(ms, "me", id, wish, answer_by);
+    }
+
+    /// A caller wants something.
+    pub(crate) fn asks(&mut self, ms: u64, caller: &str, id: &str, wished: Wish, answer_by: u64) {
+        let answer_by = self.time(answer_by);
+        self.at(ms, wish(id, caller, wished, answer_by));
     }
 
     pub(crate) fn written(&mut self, ms: u64, id: &str) {

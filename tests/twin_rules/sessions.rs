@@ -168,7 +168,7 @@ fn s5_5_a_bus_that_is_down_is_said_to_be_so_and_makes_no_device_offline() {
 fn s5_5_a_command_that_never_reached_the_socket_is_refused_and_the_next_begins() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8_000);
-    bench.set(100, "b", OFF, 8_000);
+    bench.toggle(100, "b", 8_000);
     bench.at(110, Input::NotWritten { op: op("a") });
     assert!(matches!(bench.refusal("a").1, Refusal::Offline { .. }));
     assert_eq!(bench.sets(), [op("a"), op("b")]);

@@ -186,7 +186,7 @@ fn s2_8_a_device_that_is_removed_answers_everything_that_waits() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 8000);
     bench.begin(110, "a");
-    bench.set(120, "b", OFF, 8000);
+    bench.toggle(120, "b", 8000);
     bench.at(130, Input::Query { op: op("q"), answer_by: bench.time(8_000) });
     bench.at(200, Input::Removed);
     assert_eq!(bench.outcome("a").0, Outcome::Removed);
