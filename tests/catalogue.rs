@@ -71,7 +71,11 @@ fn doing(mut card: Card, actions: &[&str]) -> Card {
         repeatable: false,
     };
     let properties = card.description.take().expect("it has greeted").properties.clone();
-    card.description = Some(Arc::new(Description { properties, actions: actions.iter().map(action).collect() }));
+    card.description = Some(Arc::new(Description {
+        properties,
+        actions: actions.iter().map(action).collect(),
+        ..Description::default()
+    }));
     card
 }
 
@@ -334,7 +338,7 @@ fn named(role: Role, lang: Lang) -> Naming {
         Lang::En => en,
         Lang::Zh => zh,
     };
-    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit, what: None, is_action: false }
+    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit, what: None, is_action: false, level: 0 }
 }
 
 /// One row in each language, from the same facts.

@@ -109,6 +109,8 @@ pub struct Naming {
     pub what: Option<String>,
     /// Whether the answer is about an action: something that leaves no state.
     pub is_action: bool,
+    /// What the device promises, 1 to 3; 0 where nothing is known (wire protocol, *What a device does, by level*).
+    pub level: u8,
 }
 
 impl Naming {
@@ -122,7 +124,14 @@ impl Naming {
             unit: property.and_then(|p| p.unit.as_deref()).map(str::to_owned),
             what: what.map(|what| spoken(&what, lang)),
             is_action: false,
+            level: 0,
         }
+    }
+
+    /// The same of a device with such promises.
+    #[must_use]
+    pub fn of_level(self, level: u8) -> Self {
+        Self { level, ..self }
     }
 
     /// The same device, about one of its actions.
@@ -226,6 +235,8 @@ struct Facts {
     late_success: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reverted: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_move_late: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moving: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -53,6 +53,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         attribution: success.then(|| settled.attribution.as_str()),
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),
+        may_move_late: may_move_late(voice.outcome, naming.level),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),
@@ -60,6 +61,14 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         ..Facts::default()
     };
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+}
+
+/// Whether a device of which nobody knows what it did may still begin: a board of level 1 counts no lateness, so of it that
+/// is not excluded; one of level 2 or 3 begins nothing after its time limit. `None` where it is known, or nothing is
+/// promised of the device.
+fn may_move_late(outcome: Outcome, level: u8) -> Option<bool> {
+    let (result, _) = of_outcome(outcome);
+    (level > 0 && result == ResultWord::Unconfirmed).then_some(level == 1)
 }
 
 /// The evidence of a success: what the operation says, and for `already` what its reading says.
@@ -202,6 +211,10 @@ impl Voice<'_> {
                 "Do not say that it is done; call check_operation when the user asks again.",
             ),
             Outcome::Partial => ("必须说出没确认的。", "Name what is not confirmed."),
+            Outcome::TimedOut if self.naming.level == 1 => (
+                "不要说做了，也不要说没做；它可能晚一点才动；不要自动重试。",
+                "Say neither that it was done nor that it was not; it may still move late; do not retry on your own.",
+            ),
             Outcome::TimedOut => (
                 "不要说做了，也不要说没做；不要自动重试。",
                 "Say neither that it was done nor that it was not; do not retry on your own.",

@@ -163,6 +163,9 @@ pub struct Row {
     pub online: bool,
     /// The tools' word for `true`/`false` needs no explanation; what this device is: `light`, `lock` ...
     pub role: &'static str,
+    /// What the device promises, 1 to 3; absent where nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
     /// What is said of it; not shown.
     #[serde(skip)]
     pub spoken: String,
@@ -186,6 +189,7 @@ impl Row {
             trust: readings.iter().map(|(_, r)| r.trust).max().unwrap_or(Trust::Unknown).as_str(),
             online,
             role: role_word(naming.role),
+            level: Some(naming.level).filter(|level| *level > 0),
             spoken: naming.spoken.clone(),
         }
     }

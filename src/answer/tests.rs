@@ -46,6 +46,7 @@ fn naming(role: Role, lang: Lang) -> Naming {
         unit: Some("°C".into()),
         what: None,
         is_action: false,
+        level: 0,
     }
 }
 
@@ -358,7 +359,7 @@ proptest! {
     fn any_name_makes_a_sentence_that_can_be_spoken(
         settled in settled(), label in owners_name(), role in select(ROLES.to_vec()), lang in select(LANGS.to_vec()),
     ) {
-        let naming = Naming { spoken: spoken(&label, lang), device: label, role, unit: None, what: None, is_action: false };
+        let naming = Naming { spoken: spoken(&label, lang), device: label, role, unit: None, what: None, is_action: false, level: 0 };
         let said = operation(&settled, &naming, lang).say;
         prop_assert!(!said.is_empty() && !said.chars().any(char::is_control));
         prop_assert!(naming.spoken.chars().count() <= 32);

@@ -132,7 +132,8 @@ impl Entry {
     /// property.
     pub fn naming(&self, property: Option<&str>) -> Naming {
         let named = property.and_then(|p| self.description.as_ref()?.property(p));
-        let naming = Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang);
+        let level = self.description.as_ref().map_or(0, |d| d.level);
+        let naming = Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang).of_level(level);
         match property.filter(|_| named.is_none()).and_then(|p| self.description.as_ref()?.action(p)) {
             None => naming,
             Some(action) => naming.about_action(&action.name, action.role, self.lang),
@@ -169,6 +170,10 @@ impl Entry {
 fn part_label(card: &Card, description: &Description, property: &Property, part: Option<&Part>) -> Option<Label> {
     if let Some(label) = part.and_then(|part| part.label.clone()) {
         return Some(label);
+    }
+    let proposed = description.labels.iter().find(|(name, _)| card.name.proposals && *name == property.name);
+    if let Some((_, label)) = proposed {
+        return Some(Label::same(label));
     }
     let alike = |p: &&Property| is_switch(p) && p.role == property.role;
     let one_of_several = is_switch(property) && description.properties.iter().filter(alike).count() > 1;
