@@ -53,7 +53,8 @@ pub struct Settings {
     pub joined_max: usize,
     /// Questions of callers that may be open at once. One more is refused `queue_full`.
     pub queries_max: usize,
-    /// Ended operations that are remembered for `check_operation`. The oldest is forgotten.
+    /// Ended operations that are remembered for `check_operation`, some half a kilobyte each: 32 are the last hours of a
+    /// lamp. The oldest is forgotten.
     pub records_max: usize,
 }
 
@@ -84,7 +85,7 @@ impl Settings {
             waiting_max: 32,
             joined_max: 16,
             queries_max: 32,
-            records_max: 64,
+            records_max: 32,
         }
     }
 
