@@ -80,8 +80,8 @@ pub(crate) struct Bench {
     sessions: u64,
     /// Groups of its properties that exclude each other.
     pub(crate) exclusive: Vec<Vec<PropertyName>>,
-    /// Whether it takes a newer wish while it drives.
-    pub(crate) preempts: bool,
+    /// What it promises (wire protocol).
+    pub(crate) level: u8,
 }
 
 impl Bench {
@@ -110,7 +110,7 @@ impl Bench {
             properties,
             actions: Vec::new(),
             exclusive: Vec::new(),
-            preempts: false,
+            level: 2,
             sessions: 0,
         }
     }
@@ -187,7 +187,8 @@ impl Bench {
                 properties: self.properties.clone(),
                 actions: self.actions.clone(),
                 exclusive: self.exclusive.clone(),
-                preempts: self.preempts,
+                labels: Vec::new(),
+                level: self.level,
             }),
             status: vec![self.status(value)],
             cause: Cause::Unknown,

@@ -273,7 +273,7 @@ fn s4_4_what_is_completed_is_told_by_its_read_back_not_superseded() {
 #[test]
 fn s4_4_a_device_that_pre_empts_takes_the_newer_while_it_executes_the_older() {
     let mut bench = Bench::unknown(vec![Property { min_interval_ms: 500, expected_ms: 20_000, ..relay() }]);
-    bench.preempts = true;
+    bench.level = 3;
     bench.connect(0);
     bench.hello(0, OFF, None);
     bench.asks(100, "ann", "a", to(ON), 30_000);
