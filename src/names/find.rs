@@ -28,8 +28,9 @@ pub enum Found {
     None(Vec<usize>),
 }
 
-/// How near a name must be to be offered as "did you mean": Jaro-Winkler similarity.
-const NEAR: f64 = 0.72;
+/// How near a name must be to be offered as "did you mean": Jaro-Winkler similarity. One wrong character of two, as speech
+/// recognition hears Chinese names, is near enough.
+const NEAR: f64 = 0.69;
 
 /// How many near names an answer carries; more would be a list nobody listens to.
 const NEAR_MAX: usize = 5;
