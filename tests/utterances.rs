@@ -82,7 +82,7 @@ async fn what_people_say_leads_to_the_call_that_is_meant_or_to_the_question() {
         for utterance in &file.say {
             let Some(text) = of(utterance) else { continue };
             said += 1;
-            assert!(utterance.ask.is_some() != !utterance.call.is_empty(), "{text}: calls or a question");
+            assert!(utterance.ask.is_some() == utterance.call.is_empty(), "{text}: calls or a question");
             for call in &utterance.call {
                 let problem = listed(&tools, &call.tool, &call.with, true).and_then(|()| leads(call, &house));
                 wrong.extend(problem.err().map(|why| format!("{text}: {why}")));
@@ -186,7 +186,17 @@ fn offered(refusal: &Refusal) -> Vec<String> {
             allowed.split(", ").map(str::to_owned).collect()
         }
         Refusal::UnknownProperty { known, .. } => known.iter().map(ToString::to_string).collect(),
-        other => vec![format!("{other:?}")],
+        Refusal::UnknownArgument { .. }
+        | Refusal::InvalidValue { .. }
+        | Refusal::Forbidden { .. }
+        | Refusal::Offline { .. }
+        | Refusal::StateUnknown { .. }
+        | Refusal::HubJustStarted
+        | Refusal::QueueFull { .. }
+        | Refusal::DeadlineTooShort { .. }
+        | Refusal::BrokerDown
+        | Refusal::Quarantined
+        | Refusal::ShuttingDown => Vec::new(),
     }
 }
 
