@@ -762,6 +762,7 @@ fn reads(table: &mut String) {
                 .collect(),
             moving: Vec::new(),
             reverted: Vec::new(),
+            amended: Vec::new(),
             asked_now,
         }
     };
