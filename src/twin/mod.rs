@@ -242,6 +242,7 @@ impl Twin {
             readings,
             moving: self.slots.iter().filter(|(_, slot)| !slot.is_empty()).map(|(p, _)| p.clone()).collect(),
             reverted: self.reverted_properties(),
+            amended: self.amended(now),
             asked_now: fresh_since.is_some(),
         }
     }

@@ -187,8 +187,11 @@ impl Operation {
         self.left.push(left);
         self.stage = stage;
         self.stage_since = now;
-        self.question = None;
-        self.ask_at = None;
+        // Before its turn it asks only what it starts from, and that goes on.
+        if stage != Stage::Queued {
+            self.question = None;
+            self.ask_at = None;
+        }
         let act_by = self.act_by.unwrap_or(now);
         match stage {
             // While it waits for its turn only its callers' limits count.

@@ -455,6 +455,8 @@ pub struct StateReport {
     pub moving: Vec<PropertyName>,
     /// Properties that went back by themselves after a success.
     pub reverted: Vec<PropertyName>,
+    /// Operations whose answer is no longer true (semantics 6.3): of the last ten minutes, the latest of each property.
+    pub amended: Vec<Settled>,
     /// Whether the device was asked and has answered just now.
     pub asked_now: bool,
 }
