@@ -181,6 +181,20 @@ impl Server {
         }
     }
 
+    /// An answer with what is owed to its caller in front (semantics 6.3).
+    fn corrected(&self, rendered: Rendered, caller: &Caller) -> Rendered {
+        let owed = self.fleet.corrections_for(caller);
+        if owed.is_empty() {
+            return rendered;
+        }
+        let house = &self.house().house;
+        let named = owed.into_iter().map(|correction| {
+            let naming = house.naming(&correction.device, Some(&correction.settled.property));
+            (correction.settled, naming)
+        });
+        rendered.corrected(&named.collect::<Vec<_>>(), house.lang())
+    }
+
     /// Says in the log what is offered, once a transport begins.
     fn announce(&self) {
         let kept = self.house();
@@ -274,7 +288,7 @@ impl ServerHandler for Server {
             }
         };
         self.observer.call(tool.as_str(), rendered.result.as_str(), started.elapsed());
-        Ok(result(rendered).into())
+        Ok(result(self.corrected(rendered, &caller)).into())
     }
 }
 

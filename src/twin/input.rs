@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration, time::Instant};
 use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
     twin::{
+        Hears,
         owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
@@ -120,6 +121,8 @@ pub struct Memory {
 pub struct Left {
     /// Whose it is.
     pub caller: CallerId,
+    /// What it has heard.
+    pub hears: Hears,
     /// How far it was, under the id of the caller's own call.
     pub settled: Settled,
 }

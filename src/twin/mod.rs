@@ -46,6 +46,8 @@ mod waiter;
 pub mod wish;
 pub mod words;
 
+pub use self::waiter::Hears;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
