@@ -138,6 +138,8 @@ fn reason_words(reason: Option<Reason>, lang: Lang) -> Option<&'static str> {
         Reason::Power => ("供电不足", "not enough power"),
         Reason::ReadBackDiffers => ("读回来不一样", "it reads back otherwise"),
         Reason::DidNotHold => ("没有稳住", "it did not hold"),
+        Reason::SensorDiffers => ("传感器看到的不一样", "the sensor does not agree"),
+        Reason::Offline => ("它不在线", "it is offline"),
         Reason::ConnectionLost => ("断了联系", "the connection was lost"),
         Reason::DeviceRestarted => ("它中途重启", "it restarted"),
         Reason::PropertyChanged => ("它的功能变了", "it describes itself otherwise now"),
@@ -243,6 +245,13 @@ impl Voice<'_> {
 
     fn working(&self) -> String {
         let n = self.name();
+        if self.settled.reason == Some(Reason::Offline) {
+            // A held wish: nothing was sent (semantics 5.5).
+            return self.both(
+                format!("记下了：{n}不在线，一上线就设。"),
+                format!("Noted: {} is offline; it is set as soon as it is back.", self.object()),
+            );
+        }
         let (zh, en) = match (self.settled.stage < Stage::WaitingDeviceReport, moves(self.naming.role)) {
             (true, _) => (
                 format!("还没到：{n}还没说开始"),
@@ -411,6 +420,8 @@ impl Voice<'_> {
                 | Reason::Power
                 | Reason::ReadBackDiffers
                 | Reason::DidNotHold
+                | Reason::SensorDiffers
+                | Reason::Offline
                 | Reason::BrokerDown
                 | Reason::UnreadableReport
                 | Reason::Unknown,

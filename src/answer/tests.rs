@@ -278,6 +278,7 @@ proptest! {
             readings: readings.into_iter().enumerate().map(|(i, r)| (Arc::from(format!("p{i}")), r)).collect(),
             moving: Vec::new(),
             reverted: Vec::new(),
+            held: Vec::new(),
             asked_now,
         };
         let answer = state(&report, None, &naming(Role::Other, lang), lang);
