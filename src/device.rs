@@ -300,6 +300,9 @@ impl Device {
                 metrics.device_reverted();
             }
             Effect::Owed { caller, correction } => self.context.owed().owe(now, &caller, *correction),
+            Effect::LocalOverride { property } => {
+                tracing::info!(device = %self.id, %property, "changed at the device: that is what is held from now on");
+            }
             Effect::Presence(presence) => {
                 tracing::info!(device = %self.id, %presence, "presence");
                 self.shared.lock().presence = Some(presence);

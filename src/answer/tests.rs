@@ -80,6 +80,7 @@ fn settled() -> impl Strategy<Value = Settled> {
         found: f.4,
         confirmed_by: f.5,
         attribution: f.6,
+        measured: None,
         eta,
         elapsed,
         stages: vec![(Stage::Admission, Duration::ZERO), (f.2, elapsed)],

@@ -7,8 +7,8 @@ use crate::{
     property::{Action, Evidence, Property},
     twin::{
         Twin,
-        admission::{can_do_harm, required},
-        evidence::Verdict,
+        admission::can_do_harm,
+        evidence::{Verdict, required},
         input::{Command, Effect},
         operation::Operation,
         reported::Merged,
@@ -54,12 +54,8 @@ impl Twin {
     ) {
         let waiter = Waiter::new(op.clone(), caller, self.expires_at(answer_by));
         let placed = self.admit_run(now, waiter, action, args).and_then(|operation| self.place(now, operation));
-        match placed {
-            Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
-            Ok(()) => {
-                self.begin_due(now);
-                self.name_queued(now, &op);
-            }
+        if let Err(refusal) = placed {
+            self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
         }
     }
 
@@ -205,6 +201,9 @@ impl Twin {
         let Some(operation) = self.operations.get(op) else { return };
         let reason = if operation.unreadable { Reason::UnreadableReport } else { Reason::Timeout };
         let begun = operation.stage >= Stage::WaitingDeviceReport;
+        if operation.stage == Stage::WaitingSensor {
+            return self.sensor_run_out(now, op);
+        }
         match operation.work {
             Work::Run(_) if begun => self.end(now, op, Outcome::SentUnverified, Some(reason)),
             Work::Through(_) if begun && operation.acted && self.verdict(operation) == Verdict::Other => {
@@ -222,6 +221,14 @@ impl Operation {
         match self.work {
             Work::Run(_) => true,
             Work::Set | Work::Through(_) => false,
+        }
+    }
+
+    /// The action that it runs, if it is carried out by one.
+    pub(super) fn called(&self) -> Option<&str> {
+        match &self.work {
+            Work::Set => None,
+            Work::Run(call) | Work::Through(call) => Some(&call.action.name),
         }
     }
 

@@ -1,10 +1,7 @@
 //! Held wishes (semantics 2.6, 6.2): set points that stay until they are changed, are sent again when the device comes back or
 //! drifts, and give way to whoever turned the knob at the device.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use crate::{
     property::{Class, Property, PropertyName, Value},
@@ -15,7 +12,7 @@ use crate::{
         reported::Change,
         waiter::{Hears, Waiter},
         wish::{CallerId, Target, Wish},
-        words::{HeldState, HeldWish, OpId, Outcome, Reason, Refusal, Reply},
+        words::{HeldState, HeldWish, OpId, Outcome, Reason, Reply},
     },
 };
 
@@ -24,9 +21,9 @@ use crate::{
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// A wish that outlives its operation.
+/// A wish that outlives its operation; opaque but to the twin.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Held {
+pub struct Held {
     pub(super) value: Value,
     /// The operation that it came with.
     pub(super) op: OpId,
@@ -59,7 +56,8 @@ impl Twin {
         }
         let property = self.held_property(&wish.property)?;
         let value = wish.target.value()?.clone();
-        let mut operation = Operation::new(now, self.arrivals, waiter.clone(), wish.property.clone(), Target::To(value));
+        let mut operation =
+            Operation::new(now, self.arrivals, waiter.clone(), wish.property.clone(), Target::To(value));
         if let Err(refusal) = self.fit(&mut operation, &property) {
             return Some(Reply::Refused(refusal));
         }
@@ -149,7 +147,6 @@ impl Twin {
                 held.next_at = now + pause(&held.op, held.attempts);
             }
         }
-        self.begin_due(now);
     }
 
     /// Values changed that no operation was about: whoever changed them has the last word, unless the device did it by

@@ -3,11 +3,16 @@
 //! No arm is `_`: a new input or effect must be thought about everywhere. Times are arguments of
 //! [`crate::twin::Twin::apply`], never fields.
 
-use std::{sync::Arc, time::Duration, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{Description, DeviceId, Evidence, PropertyName, Value, ValueError},
     twin::{
+        held::Held,
         owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
@@ -129,6 +134,10 @@ pub struct Memory {
     pub description: Option<Arc<Description>>,
     /// When anything was last heard of the device.
     pub last_heard: Option<Instant>,
+    /// Wishes that outlive their operation (semantics 6.2).
+    pub held: BTreeMap<PropertyName, Held>,
+    /// Properties that the owner has yet to accept (semantics 2.7).
+    pub unaccepted: BTreeSet<PropertyName>,
     /// Operations that were admitted and not ended, as the crash left them, for each of their callers.
     pub in_flight: Vec<Left>,
 }

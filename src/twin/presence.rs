@@ -79,7 +79,7 @@ impl Twin {
         self.send(Command::Welcome { session });
         let rebooted = self.reported.boot().is_some_and(|boot| *boot != hello.boot);
         if self.description.as_ref() != Some(&hello.description) {
-            self.description = Some(hello.description.clone());
+            self.take_description(&hello.description);
             self.touched.retain(|name, _| hello.description.property(name).is_some());
             self.effects.push_back(Effect::Described(hello.description.clone()));
             self.end_changed(now);
@@ -88,6 +88,8 @@ impl Twin {
         if let Some(merged) = self.reported.replace(now, hello) {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
+            self.note_drift(now, &merged.changes, hello.cause, rebooted);
+            self.hold_on_hello(now);
             self.after_hello(now, rebooted);
             let finished: Vec<&OpId> = hello.seen.iter().map(|(_, op)| op).collect();
             self.note_late(now, hello.seq, &finished, Evidence::Firmware);
@@ -113,7 +115,8 @@ impl Twin {
 
     /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
     pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
-        let Memory { connection, session, boot, description, last_heard, in_flight } = memory;
+        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight } = memory;
+        (self.held, self.unaccepted) = (held, unaccepted);
         self.line.connection = connection;
         self.line.last_heard = last_heard;
         self.description = description;

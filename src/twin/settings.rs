@@ -91,7 +91,12 @@ impl Settings {
     /// How long driving this property may take (semantics 4.9): a relay that expects 300 ms has 1 s. No device takes a
     /// property for longer than [`Settings::driving_max`], whatever it announces.
     pub fn report(&self, property: &Property) -> Duration {
-        Duration::from_millis(property.expected_ms.into()).min(self.driving_max) + self.report_margin
+        self.expected(property.expected_ms)
+    }
+
+    /// How long something may take that a device expects to take so long.
+    pub fn expected(&self, expected_ms: u32) -> Duration {
+        Duration::from_millis(expected_ms.into()).min(self.driving_max) + self.report_margin
     }
 
     /// How long this property's value must hold before it is read back (semantics 3.6), bounded like driving.

@@ -87,10 +87,9 @@ impl Twin {
             (Found::Value(value), false) => {
                 check.baseline = Some(value);
                 operation.base_by = None;
-                self.begin_due(now);
             }
             // Nothing has moved, and nothing shall that cannot be verified.
-            (Found::Offline | Found::Silent, false) => self.refuse_unverified(now, &op),
+            (Found::Offline | Found::Silent, false) => self.refuse_unverified(&op),
             (Found::Value(value), true) => {
                 check.agreed = check.predicate.holds(check.baseline.as_ref(), &value);
                 check.last = Some(value);
@@ -103,11 +102,10 @@ impl Twin {
     }
 
     /// The baseline did not come.
-    pub(super) fn refuse_unverified(&mut self, now: Instant, op: &OpId) {
+    pub(super) fn refuse_unverified(&mut self, op: &OpId) {
         let check = self.operations.get(op).and_then(|operation| operation.check.as_ref());
         let Some(device) = check.map(|check| check.verify.device.clone()) else { return };
         self.refuse_waiting(op, &Refusal::VerifierOffline { device });
-        self.begin_due(now);
     }
 
     /// The device's own word and its read-back are good: now the measurement counts. Whether it is still awaited.
@@ -154,6 +152,11 @@ impl Twin {
 }
 
 impl Operation {
+    /// Whether it waits for a baseline.
+    pub(super) fn asks_verifier(&self) -> bool {
+        self.check.as_ref().is_some_and(|check| check.question.is_some() && check.baseline.is_none())
+    }
+
     /// What was measured, for the answer.
     pub(super) fn measured(&self) -> Option<Measured> {
         let check = self.check.as_ref()?;

@@ -12,13 +12,7 @@ use truetwin::{
 use crate::bench::{Bench, OFF, ON, op, relay};
 
 fn press() -> Action {
-    Action {
-        name: "press".into(),
-        role: Role::Other,
-        feedback: Evidence::Firmware,
-        expected_ms: 500,
-        repeatable: true,
-    }
+    Action { name: "press".into(), role: Role::Other, feedback: Evidence::Firmware, expected_ms: 500, repeatable: true }
 }
 
 fn with(action: Action) -> Bench {
@@ -36,7 +30,8 @@ fn run(bench: &mut Bench, ms: u64, id: &str, action: &str, args: Arguments, answ
 }
 
 fn runs(bench: &Bench) -> Vec<String> {
-    let action = |c: Command| if let Command::Run { op, action, .. } = c { Some(format!("{op} {action}")) } else { None };
+    let action =
+        |c: Command| if let Command::Run { op, action, .. } = c { Some(format!("{op} {action}")) } else { None };
     bench.commands().into_iter().filter_map(action).collect()
 }
 
@@ -45,7 +40,8 @@ fn s3_5_an_action_that_the_device_reports_as_completed_is_done() {
     let mut bench = with(press());
     let args = vec![("times".into(), Value::Integer(2))];
     run(&mut bench, 100, "a", "press", args.clone(), 8_000);
-    let sent = bench.commands().into_iter().find_map(|c| if let Command::Run { args, .. } = c { Some(args) } else { None });
+    let sent =
+        bench.commands().into_iter().find_map(|c| if let Command::Run { args, .. } = c { Some(args) } else { None });
     assert_eq!(sent, Some(args));
     bench.begin(110, "a");
     bench.says(600, "a", ActionResult::Completed);
@@ -165,16 +161,8 @@ fn s2_7_an_action_that_vanished_ends_as_changed() {
 
 /// A garage door: the drive takes a pulse, the contact reads.
 fn garage() -> Bench {
-    let terms =
-        Terms { by_action: vec![(ON, "pulse".into()), (OFF, "pulse".into())], ..Terms::default() };
-    let door = Property {
-        name: "door".into(),
-        role: Role::Door,
-        expected_ms: 4_000,
-        stable_ms: 0,
-        terms,
-        ..relay()
-    };
+    let terms = Terms { by_action: vec![(ON, "pulse".into()), (OFF, "pulse".into())], ..Terms::default() };
+    let door = Property { name: "door".into(), role: Role::Door, expected_ms: 4_000, stable_ms: 0, terms, ..relay() };
     let mut bench = Bench::unknown(vec![door]);
     bench.actions = vec![Action { name: "pulse".into(), role: Role::Door, repeatable: false, ..press() }];
     bench.connect(0);

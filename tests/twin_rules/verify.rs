@@ -134,9 +134,10 @@ fn s3_10_a_change_is_judged_against_the_baseline() {
 fn s3_10_an_answer_to_the_baselines_question_is_no_measurement_after_completion() {
     let mut bench = metered();
     bench.set(100, "a", ON, 30_000);
-    let first = bench.effects.iter().find_map(
-        |(_, e)| if let Effect::Ask { question, .. } = e { Some(question.clone()) } else { None },
-    );
+    let first = bench
+        .effects
+        .iter()
+        .find_map(|(_, e)| if let Effect::Ask { question, .. } = e { Some(question.clone()) } else { None });
     measures(&mut bench, 110, watts(0.0));
     bench.begin(120, "a");
     bench.completed(400, "a", ON);
@@ -160,8 +161,12 @@ fn s3_10_the_sensor_does_not_save_what_reads_back_otherwise() {
 
 #[test]
 fn s3_10_a_wish_that_is_not_named_is_not_verified() {
-    let verify =
-        Verify { device: meter(), property: "watts".into(), expect: vec![(Some(OFF), Predicate::AtMost(1.0))], within_ms: 9 };
+    let verify = Verify {
+        device: meter(),
+        property: "watts".into(),
+        expect: vec![(Some(OFF), Predicate::AtMost(1.0))],
+        within_ms: 9,
+    };
     let terms = Terms { verify: Some(verify), ..Terms::default() };
     let mut bench = Bench::online(Property { stable_ms: 0, terms, ..relay() }, OFF);
     bench.converge(100, "a", ON);
