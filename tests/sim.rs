@@ -8,51 +8,13 @@ mod scripted_hub;
 
 use std::time::Duration;
 
-use scripted_hub::{Hub, Peer};
-use tokio::sync::mpsc::Receiver;
-use truetwin::sim::{self, Fault, Happened, Options, Simulator};
+use scripted_hub::rig::{Rig, facts};
+use truetwin::sim::{Fault, Happened};
 use truetwin_wire::{
     Scalar,
-    hub::{ActionReport, Command, Event, Hello, Incoming, decode_will},
+    hub::{Command, Event, decode_will},
     words::{CauseWord, ErrorWord, EvidenceWord, KindWord, ReasonWord, ReportResult, RoleWord},
 };
-
-struct Rig {
-    hub: Hub,
-    sim: Simulator,
-    happened: Receiver<Happened>,
-}
-
-impl Rig {
-    async fn new(fault: Fault) -> Self {
-        let hub = Hub::listen().await;
-        let mut sim = sim::start(Options { fault, ..Options::new(hub.address, "socket_1", "hush") });
-        let happened = sim.events();
-        Self { hub, sim, happened }
-    }
-
-    /// The device of a new connection, its hello, and it welcomed into a session.
-    async fn greeted(&mut self, session: &str) -> (Peer, Incoming, Hello) {
-        let mut peer = self.hub.accept().await;
-        let (incoming, hello) = peer.hello().await;
-        peer.welcome(session).await;
-        self.until(|h| *h == Happened::Welcomed).await;
-        (peer, incoming, hello)
-    }
-
-    async fn until(&mut self, wanted: impl Fn(&Happened) -> bool) -> Happened {
-        loop {
-            let happened = self.happened.recv().await.unwrap();
-            if wanted(&happened) {
-                return happened;
-            }
-        }
-    }
-}
-
-fn facts(reports: &[ActionReport]) -> Vec<(&str, ReportResult, Option<ReasonWord>, bool)> {
-    reports.iter().map(|r| (r.op.as_str(), r.result, r.reason, r.dup)).collect()
-}
 
 fn relay(on: bool) -> Vec<(String, Scalar)> {
     vec![("relay".to_owned(), Scalar::Bool(on))]
@@ -94,7 +56,9 @@ async fn a_set_is_received_executed_and_completed_and_the_relay_really_moves() {
     assert_eq!((&reports[2].status, rig.sim.relay(), rig.sim.moves()), (&relay(true), true, 1));
     let state = peer.query("q1").await;
     assert_eq!((state.status, state.seen), (relay(true), vec![("relay".to_owned(), "op1".to_owned())]));
-    assert_eq!(rig.until(|h| matches!(h, Happened::Moved { .. })).await, Happened::Moved { on: true, moves: 1 });
+    let moved = rig.until(|h| matches!(h, Happened::Moved { .. })).await;
+    let Happened::Moved { part, to, moves, .. } = moved else { panic!("{moved:?}") };
+    assert_eq!((part.as_str(), to, moves), ("relay", 1.0, 1));
 }
 
 #[tokio::test]

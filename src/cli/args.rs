@@ -105,21 +105,30 @@ pub struct McpArgs {
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
 pub struct SimArgs {
+    /// List the kinds and the faults, and end
+    #[arg(long)]
+    pub list: bool,
     /// Where the hub listens for devices, host and port
-    #[arg(long, value_name = "ADDR")]
-    pub mqtt: String,
+    #[arg(long, value_name = "ADDR", required_unless_present = "list")]
+    pub mqtt: Option<String>,
     /// The device to be
-    #[arg(long, value_name = "NAME", value_parser = device_id)]
-    pub device: DeviceId,
+    #[arg(long, value_name = "NAME", value_parser = device_id, required_unless_present = "list")]
+    pub device: Option<DeviceId>,
     /// The file with its password, so that it is in no list of processes
-    #[arg(long, value_name = "F")]
-    pub password_file: PathBuf,
-    /// What sort of device
+    #[arg(long, value_name = "F", required_unless_present = "list")]
+    pub password_file: Option<PathBuf>,
+    /// What sort of device [default: socket]
     #[arg(long, value_name = "K")]
     pub kind: Option<String>,
-    /// What goes wrong
+    /// What goes wrong [default: none]
     #[arg(long, value_name = "X")]
     pub fault: Option<String>,
+    /// How fast motors turn and rooms warm up: 10 makes a blind of 25 s one of 2.5 s
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub speed: f64,
+    /// Take lines of control here, too, as on standard input; this machine only, port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    pub control: Option<SocketAddr>,
 }
 
 /// What to do with devices.
@@ -193,7 +202,9 @@ mod tests {
             "truetwin demo --exit --lang zh",
             "truetwin mcp --hub http://127.0.0.1:8080 --data d",
             "truetwin mcp --print-config",
-            "truetwin sim --mqtt localhost:1883 --device lamp --password-file f --kind relay --fault stuck",
+            "truetwin sim --mqtt localhost:1883 --device lamp --password-file f --kind lamp --fault stuck",
+            "truetwin sim --mqtt 127.0.0.1:1 --device b --password-file f --kind blind --speed 10 --control 127.0.0.1:0",
+            "truetwin sim --list",
             "truetwin device add lamp --json",
             "truetwin device list --data d",
             "truetwin device rotate lamp",

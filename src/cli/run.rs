@@ -92,19 +92,25 @@ async fn inside(config: Config, data: DataFolder, stop: CancellationToken) -> an
 }
 
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<Exit> {
-    let password = std::fs::read_to_string(&args.password_file)
-        .with_context(|| format!("cannot read the password file {}", args.password_file.display()))?;
-    let usage = |message: String| Failure { exit: Exit::Usage, message };
-    let mqtt = args.mqtt.parse().map_err(|_| usage(format!("{} is no address and port", args.mqtt)))?;
-    if let Some(kind) = args.kind.as_deref().filter(|kind| *kind != "socket") {
-        return Err(usage(format!("there is no kind {kind}; allowed: socket")).into());
+    let (Some(mqtt), Some(device), Some(file)) = (&args.mqtt, &args.device, &args.password_file) else {
+        return say(&sim::list()); // the arguments may be missing only with `--list`
+    };
+    if args.list {
+        return say(&sim::list());
     }
+    let password =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read the password file {}", file.display()))?;
+    let usage = |message: String| Failure { exit: Exit::Usage, message };
     let fault = args.fault.as_deref().unwrap_or("none").parse().map_err(|error| usage(format!("{error}")))?;
+    let kind = args.kind.as_deref().unwrap_or("socket").parse().map_err(|error| usage(format!("{error}")))?;
     sim::run(sim::Options {
-        mqtt,
-        device: args.device.to_string(),
+        mqtt: mqtt.parse().map_err(|_| usage(format!("{mqtt} is no address and port")))?,
+        device: device.to_string(),
         password: password.trim().to_owned(),
+        kind,
+        speed: args.speed,
         fault,
+        control: args.control,
         ..sim::Options::default()
     })?;
     Ok(Exit::Success)

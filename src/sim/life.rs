@@ -1,6 +1,7 @@
 //! The thread of one device: runs that follow each other, connections within a run.
 
 use std::{
+    cell::Cell,
     future::{Future, poll_fn},
     io,
     pin::pin,
@@ -17,10 +18,7 @@ use truetwin_device::{
     machine::Heard,
 };
 
-use super::{
-    Control, Fault, Happened, Options,
-    relay::{Socket, World},
-};
+use super::{Control, Fault, Happened, Options, body::Body, line, world::World};
 
 /// The pause after the first loss of a connection; it doubles up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -28,6 +26,12 @@ const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// The longest pause: a hub that comes back has its devices within seconds, and a hundred devices do not hammer one that is
 /// down.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// The pause of a board that greets as fast as it can.
+const PAUSE_STORM: Duration = Duration::from_millis(20);
+
+/// How much too fast a clock runs that does.
+const FAST: f64 = 1.2;
 
 /// How long dialling may take.
 const DIAL: Duration = Duration::from_secs(5);
@@ -44,6 +48,7 @@ pub(super) async fn live(options: Options, world: Arc<World>, mut control: watch
                 biased;
                 () = until(&mut control, |c| c.stop || c.boots != boots) => {}
                 () = &mut run => {}
+                () = world.live() => {}
             }
         }
         let now = *control.borrow();
@@ -56,15 +61,16 @@ pub(super) async fn live(options: Options, world: Arc<World>, mut control: watch
 
 /// One run of the device, from power on. Ends only if it cannot begin.
 async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver<Control>) {
-    let boot = match token() {
+    let boot = match token(world.lock().fault) {
         Ok(boot) => boot,
         Err(error) => return world.tell(Happened::Disconnected(format!("no random numbers: {error}"))),
     };
-    let begun = Instant::now();
-    let clock = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut socket = Socket::new(world, options.stable_ms);
-    let identity = Identity { device: &options.device, model: "sim socket", fw: env!("CARGO_PKG_VERSION") };
-    let mut machine = match Machine::new(identity, &boot, Start::Unclean, &mut socket) {
+    let own = Clock::new(world);
+    let clock = || own.now_ms();
+    let mut body = Body::new(world, options);
+    let model = format!("sim {}", options.kind);
+    let identity = Identity { device: &options.device, model: &model, fw: env!("CARGO_PKG_VERSION") };
+    let mut machine = match Machine::new(identity, &boot, Start::Unclean, &mut body) {
         Ok(machine) => machine,
         Err(error) => return world.tell(Happened::Disconnected(format!("no device: {error:?}"))),
     };
@@ -72,9 +78,17 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
     let mut memory = Box::new(Memory::new());
     let mut pause = PAUSE_MIN;
     loop {
-        until(&mut control, |c| c.fault != Fault::Offline).await;
+        let dialled = async {
+            until(&mut control, |c| c.fault != Fault::Offline).await;
+            dial(options).await
+        };
+        // While there is no connection the firmware lives all the same.
+        let dialled = tokio::select! {
+            dialled = dialled => dialled,
+            () = firmware_alone(world, link::idle(&mut machine, &mut body, clock)) => return,
+        };
         let mut welcomed = false;
-        let why = match dial(options).await {
+        let why = match dialled {
             Err(error) => format!("no connection: {error}"),
             Ok(stream) => {
                 let note = |note: Note<'_>| match note {
@@ -89,8 +103,22 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
                     Note::Heard(Heard::Command | Heard::Dropped(_), _) => {}
                 };
                 let password = options.password.as_bytes();
-                let io = FromTokio::new(stream);
-                let connection = link::serve(io, password, &mut memory, &mut machine, &mut socket, clock, note);
+                let (core, wire) = line::wire(stream, world);
+                let io = FromTokio::new(core);
+                let serving = link::serve(io, password, &mut memory, &mut machine, &mut body, clock, note);
+                // The wire first, so that the core finds all that is there when it has its turn; and when it has ended, the
+                // core still reads what came before.
+                let wire = async {
+                    let _ended = wire.await;
+                    std::future::pending::<()>().await;
+                };
+                let connection = async {
+                    tokio::select! {
+                        biased;
+                        () = wire => End::Lost,
+                        end = serving => end,
+                    }
+                };
                 match in_turns(world, &mut control, connection).await {
                     Some(end) => reason(end),
                     None => "switched off".to_owned(),
@@ -101,7 +129,12 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
         tracing::debug!(device = options.device, why, "simulated device lost its connection");
         world.tell(Happened::Disconnected(why));
         pause = if welcomed { PAUSE_MIN } else { pause };
-        time::sleep(jittered(pause)).await;
+        let storm = world.lock().fault == Fault::HelloStorm;
+        let rest = if storm { PAUSE_STORM } else { jittered(pause) };
+        tokio::select! {
+            () = time::sleep(rest) => {}
+            () = firmware_alone(world, link::idle(&mut machine, &mut body, clock)) => return,
+        }
         pause = (pause * 2).min(PAUSE_MAX);
     }
 }
@@ -134,9 +167,10 @@ async fn in_turns<F: Future>(
             if now.stop || now.boots != boots {
                 return Poll::Pending; // `live` is about to drop us
             }
-            match now.fault {
-                Fault::Frozen | Fault::Offline => Poll::Pending,
-                Fault::None | Fault::Stuck | Fault::Lying | Fault::Slow => connection.as_mut().poll(context),
+            if matches!(now.fault, Fault::Frozen | Fault::Offline) {
+                Poll::Pending
+            } else {
+                connection.as_mut().poll(context)
             }
         });
         tokio::select! {
@@ -144,6 +178,56 @@ async fn in_turns<F: Future>(
             changed = control.changed() => changed.ok()?,
             end = turn => return Some(end),
         }
+    }
+}
+
+/// Lets the firmware do what it does without a connection, except while the board hangs.
+async fn firmware_alone(world: &World, idle: impl Future<Output = ()>) {
+    let mut idle = pin!(idle);
+    let mut control = world.control.subscribe();
+    loop {
+        let turn = poll_fn(|context| {
+            let _turn = world.turn();
+            if world.lock().fault == Fault::Frozen { Poll::Pending } else { idle.as_mut().poll(context) }
+        });
+        tokio::select! {
+            biased;
+            changed = control.changed() => if changed.is_err() { return },
+            () = turn => return,
+        }
+    }
+}
+
+/// The device's own clock, since the start of this run.
+struct Clock<'w> {
+    world: &'w World,
+    /// When it was last looked at, and what it showed.
+    last: Cell<(Instant, f64)>,
+}
+
+impl<'w> Clock<'w> {
+    fn new(world: &'w World) -> Self {
+        Self { world, last: Cell::new((Instant::now(), 0.0)) }
+    }
+
+    fn now_ms(&self) -> u64 {
+        let rate = match self.world.lock().fault {
+            Fault::ClockFast => FAST,
+            Fault::ClockStopped => 0.0,
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not faults of the clock")]
+            _ => 1.0,
+        };
+        let (at, shown_ms) = self.last.get();
+        let now = Instant::now();
+        let shown_ms = shown_ms + now.duration_since(at).as_secs_f64() * 1_000.0 * rate;
+        self.last.set((now, shown_ms));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it begins at 0 and never goes back"
+        )]
+        let ms = shown_ms as u64;
+        ms
     }
 }
 
@@ -171,7 +255,10 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX) / 2.0)
 }
 
-/// A random name of a run, 8 hex digits.
-fn token() -> Result<String, getrandom::Error> {
+/// A random name of a run, 8 hex digits; always the same without a seed.
+fn token(fault: Fault) -> Result<String, getrandom::Error> {
+    if fault == Fault::SameBoot {
+        return Ok("00000000".to_owned());
+    }
     getrandom::u32().map(|random| format!("{random:08x}"))
 }

@@ -1,21 +1,38 @@
-//! The device core's first body: a socket with one relay, over a real TCP connection, with faults to be switched on.
+//! The device core's first body: devices of eleven kinds over a real TCP connection, with faults to be switched on.
 //!
-//! What answers is [`truetwin_device`], the same code as on a board; simulated are only the relay behind the pins, the
-//! thread that drives, and the network ([`Fault`]). [`Simulator::relay`] is what the relay *really* does: what the hub is
-//! measured against, and what it must never see. This module knows nothing of the hub.
+//! What answers is [`truetwin_device`], the same code as on a board. Simulated are what stands behind the pins (`plant`), the
+//! board (`body`), the wire (`line`) and the life of a run (`life`); a [`Fault`] bends one of these, never the core.
+//! [`Handle::truth`] is what *really* moved: what the hub is measured against, and what it must never see. This module knows
+//! nothing of the hub.
+//!
+//! How it is controlled from outside ([`run`]): lines on standard input, and with `--control` the same lines over a TCP
+//! connection on this machine. Not over MQTT: a device may subscribe to its own command topic only (wire protocol,
+//! *Topics*), and a control that comes through the connection that is offline or frozen could not switch the fault off.
 
+mod body;
 mod command_line;
+mod control;
+mod fault;
+mod kind;
 mod life;
-mod relay;
+mod line;
+mod plant;
+mod world;
 
-use std::{fmt, net::SocketAddr, str::FromStr, sync::Arc, thread};
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
-pub use command_line::{run, run_lines};
-pub use relay::EXPECTED_MS;
+pub use command_line::{list, run, run_lines};
+pub use fault::{Fault, UnknownFault};
+pub use kind::{EXPECTED_MS, Kind, UnknownKind};
 
-use relay::World;
+use world::World;
 
 /// What the simulator is to be.
 #[derive(Clone)]
@@ -26,16 +43,32 @@ pub struct Options {
     pub device: String,
     /// Its password; shown nowhere.
     pub password: String,
-    /// How long a value must hold after completion, milliseconds; part of the description (semantics 3.6).
+    /// What sort of device it is.
+    pub kind: Kind,
+    /// How fast the plant lives: 1 is as it would be, 10 makes a blind of 25 s one of 2.5 s. From 0.001 to 1000; the
+    /// firmware's clock and the network are not touched.
+    pub speed: f64,
+    /// How long a relay's value must hold after completion, milliseconds; part of the description (semantics 3.6).
     pub stable_ms: u32,
     /// The fault that it begins with.
     pub fault: Fault,
+    /// Where lines of control are taken, too; loopback only. Port 0 takes a free one.
+    pub control: Option<SocketAddr>,
 }
 
 impl Options {
     /// A healthy socket.
     pub fn new(mqtt: SocketAddr, device: &str, password: &str) -> Self {
-        Self { mqtt, device: device.to_owned(), password: password.to_owned(), stable_ms: 200, fault: Fault::None }
+        Self {
+            mqtt,
+            device: device.to_owned(),
+            password: password.to_owned(),
+            kind: Kind::Socket,
+            speed: 1.0,
+            stable_ms: 200,
+            fault: Fault::None,
+            control: None,
+        }
     }
 }
 
@@ -48,64 +81,25 @@ impl Default for Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mqtt, device, password: _, stable_ms, fault } = self;
-        write!(f, "Options {{ mqtt: {mqtt}, device: {device:?}, stable_ms: {stable_ms}, fault: {fault} }}")
+        let Self { mqtt, device, password: _, kind, speed, stable_ms, fault, control } = self;
+        write!(f, "Options {{ mqtt: {mqtt}, device: {device:?}, kind: {kind}, speed: {speed}, ")?;
+        write!(f, "stable_ms: {stable_ms}, fault: {fault}, control: {control:?} }}")
     }
 }
 
-/// What is wrong with the simulated device (semantics, fault table).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
-pub enum Fault {
-    /// Nothing.
-    #[default]
-    None,
-    /// Driving moves nothing; the read-back shows it and the device says so.
-    Stuck,
-    /// The task that drives does nothing at all; the socket stays open, and what was sent meanwhile is read on thawing.
-    Frozen,
-    /// The device reports the wished value as read back although nothing moved; asked later, it reads the truth.
-    Lying,
-    /// The relay needs 700 ms.
-    Slow,
-    /// No connection, and none is tried.
-    Offline,
-}
-
-impl Fault {
-    /// All of them.
-    pub const ALL: [Self; 6] = [Self::None, Self::Stuck, Self::Frozen, Self::Lying, Self::Slow, Self::Offline];
-
-    /// The word on the command line and in events.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Stuck => "stuck",
-            Self::Frozen => "frozen",
-            Self::Lying => "lying",
-            Self::Slow => "slow",
-            Self::Offline => "offline",
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A text that is no fault.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no fault; allowed: none, stuck, frozen, lying, slow, offline")]
-pub struct UnknownFault(pub String);
-
-impl FromStr for Fault {
-    type Err = UnknownFault;
-
-    fn from_str(word: &str) -> Result<Self, UnknownFault> {
-        let known = Self::ALL.into_iter().find(|fault| fault.as_str() == word);
-        known.ok_or_else(|| UnknownFault(word.chars().take(64).collect()))
-    }
+/// What really is, of one thing or measurement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    /// Its name; that of the property where there is one.
+    pub name: String,
+    /// Where it is: 0 or 1 of a contact, else in the property's unit.
+    pub at: f64,
+    /// How often it has begun to move, or an action has taken place; reboots that let a relay fall included.
+    pub moves: u64,
+    /// Whether it moves now.
+    pub moving: bool,
+    /// When it last began to move, milliseconds since the start of the simulator.
+    pub last_ms: Option<u64>,
 }
 
 /// Why there is no simulator.
@@ -117,13 +111,19 @@ pub enum Error {
     /// No thread, no random numbers.
     #[error("cannot start the simulated device")]
     Start(#[source] std::io::Error),
+    /// The speed is out of its range.
+    #[error("{0} is no speed: 0.001 to 1000 are allowed")]
+    Speed(f64),
+    /// Nobody can be listened to.
+    #[error("cannot listen for control on {0}; an address of this machine's loopback is allowed")]
+    Control(SocketAddr, #[source] std::io::Error),
     /// What happens could not be printed.
-    #[error("cannot print what the relay does")]
+    #[error("cannot print what the device does")]
     Output(#[source] std::io::Error),
 }
 
 /// Something that happened to the device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Happened {
     /// The MQTT connection stands and the hello was sent.
     Connected,
@@ -133,13 +133,37 @@ pub enum Happened {
     Told(String),
     /// The connection is gone, and why.
     Disconnected(String),
-    /// The relay really moved.
+    /// Something really began to move; a contact is there at once.
     Moved {
-        /// Where to.
-        on: bool,
+        /// What.
+        part: String,
+        /// Where to: 0 or 1 of a contact, else in the property's unit.
+        to: f64,
         /// How often it has moved by now.
         moves: u64,
+        /// When, milliseconds since the start of the simulator.
+        at_ms: u64,
     },
+    /// Something that takes time has arrived, or was stopped by its end.
+    Stopped {
+        /// What.
+        part: String,
+        /// Where.
+        at: f64,
+    },
+    /// An action really took place.
+    Acted {
+        /// Which.
+        action: String,
+        /// How often by now.
+        times: u64,
+        /// When, milliseconds since the start of the simulator.
+        at_ms: u64,
+    },
+    /// Somebody asked what really is.
+    Truth(Vec<Truth>),
+    /// Lines of control are taken here.
+    Listening(SocketAddr),
     /// Another fault.
     Fault(Fault),
     /// A run has begun.
@@ -169,43 +193,82 @@ struct Control {
 #[derive(Clone)]
 pub struct Handle {
     world: Arc<World>,
-    control: Arc<watch::Sender<Control>>,
+    options: Arc<Options>,
+    /// The second board of [`Fault::SecondBoard`].
+    second: Arc<Mutex<Option<Simulator>>>,
 }
 
 impl Handle {
     /// Switches a fault on, and the one before off. When this returns, what the device does from then on is under the new
     /// fault.
     pub fn set_fault(&self, fault: Fault) {
-        self.change(|control| control.fault = fault);
+        self.change(|control| {
+            let reboots = (fault.is_update() || control.fault.is_update()) && control.fault != fault;
+            control.boots += u64::from(reboots);
+            control.fault = fault;
+        });
+        self.stand_beside(fault);
         self.world.tell(Happened::Fault(fault));
     }
 
-    /// Whether the relay is really on.
+    /// Starts or ends the second board.
+    fn stand_beside(&self, fault: Fault) {
+        let wanted = fault == Fault::SecondBoard;
+        let mut second = self.second.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wanted {
+            *second = None;
+        } else if second.is_none() {
+            let options = Options { fault: Fault::None, control: None, ..(*self.options).clone() };
+            *second = Some(start(options));
+        }
+    }
+
+    /// Whether the first thing that it drives is really on (at its upper half).
     pub fn relay(&self) -> bool {
-        self.world.is_on()
+        self.world.truth().first().is_some_and(|truth| truth.at > 0.5)
     }
 
-    /// How often the relay really moved, reboots that let it fall included.
+    /// How often the first thing that it drives really moved, reboots that let it fall included.
     pub fn moves(&self) -> u64 {
-        self.world.moves()
+        self.world.truth().first().map_or(0, |truth| truth.moves)
     }
 
-    /// Pulls the plug and puts it back: the connection breaks without a goodbye, the relay falls, a new run begins.
+    /// What really is: each thing that is driven, each action, each measurement.
+    pub fn truth(&self) -> Vec<Truth> {
+        self.world.truth()
+    }
+
+    /// What really is of one thing, action or measurement.
+    pub fn truth_of(&self, name: &str) -> Option<Truth> {
+        self.world.truth().into_iter().find(|truth| truth.name == name)
+    }
+
+    /// A person at the device switches something by hand: the first thing, or the one that is named; to the other side, or to
+    /// a value. `false` if there is no such thing.
+    pub fn touch(&self, name: Option<&str>, to: Option<f64>) -> bool {
+        self.world.touch(name, to)
+    }
+
+    /// Pulls the plug and puts it back: the connection breaks without a goodbye, relays fall, a new run begins.
     pub fn restart(&self) {
         self.change(|control| control.boots += 1);
     }
 
     /// Ends the device; [`Simulator::stop`] also waits for it.
     pub fn end(&self) {
+        *self.second.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.change(|control| control.stop = true);
     }
 
     fn change(&self, change: impl FnOnce(&mut Control)) {
         // Between two turns of the device, never in one: a command sent after this returns meets the new fault.
         let _between_turns = self.world.turn();
-        self.control.send_modify(|control| {
+        self.world.control.send_modify(|control| {
+            let before = control.fault;
             change(control);
-            self.world.set_fault(control.fault);
+            if control.fault != before {
+                self.world.bend(control.fault);
+            }
         });
     }
 }
@@ -221,14 +284,17 @@ pub struct Simulator {
 /// name that is none, a system that gives no thread) says so in its events and ends.
 pub fn start(options: Options) -> Simulator {
     let (sender, events) = mpsc::channel(EVENTS_KEPT);
-    let world = Arc::new(World::new(options.fault, sender));
-    let (control, changes) = watch::channel(Control { fault: options.fault, boots: 0, stop: false });
-    let theirs = world.clone();
+    let world = World::new(&options, sender);
+    let changes = world.control.subscribe();
+    let (theirs, fault, options) = (world.clone(), options.fault, Arc::new(options));
+    let of_thread = (*options).clone();
     // A thread of its own, because the core's futures hold what cannot be sent to another one.
     let thread = thread::Builder::new().name(format!("sim {}", options.device)).spawn(move || {
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             // Without tokio's budget: a device that reads all there is must not be told that there is nothing.
-            Ok(runtime) => runtime.block_on(tokio::task::unconstrained(life::live(options, theirs.clone(), changes))),
+            Ok(runtime) => {
+                runtime.block_on(tokio::task::unconstrained(life::live(of_thread, theirs.clone(), changes)));
+            }
             Err(error) => theirs.tell(Happened::Disconnected(format!("no runtime: {error}"))),
         }
         theirs.tell(Happened::Ended);
@@ -237,7 +303,8 @@ pub fn start(options: Options) -> Simulator {
         world.tell(Happened::Disconnected(format!("no thread: {error}")));
         world.tell(Happened::Ended);
     }
-    let handle = Handle { world, control: Arc::new(control) };
+    let handle = Handle { world, options, second: Arc::default() };
+    handle.stand_beside(fault);
     Simulator { handle, events: Some(events), thread: thread.ok() }
 }
 
@@ -291,14 +358,6 @@ impl Drop for Simulator {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_fault_reads_back_as_its_word() {
-        for fault in Fault::ALL {
-            assert_eq!(fault.to_string().parse(), Ok(fault));
-        }
-        assert_eq!("broken".parse::<Fault>(), Err(UnknownFault("broken".to_owned())));
-    }
 
     #[test]
     fn the_password_is_shown_nowhere() {

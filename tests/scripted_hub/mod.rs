@@ -1,5 +1,8 @@
 //! A hub of a hundred lines: speaks as much MQTT 5 as one device needs, and does nothing that a test did not ask for.
 #![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub(crate) mod rig;
 
 use std::{
     collections::VecDeque,
@@ -14,7 +17,7 @@ use tokio::{
 };
 use truetwin_wire::{
     Scalar,
-    hub::{ActionReport, Command, DeviceState, Event, Hello, Incoming, decode_event, encode},
+    hub::{ActionReport, Command, DecodeError, DeviceState, Event, Hello, Incoming, decode_event, encode},
     words::ReportResult,
 };
 
@@ -43,6 +46,10 @@ pub(crate) struct Peer {
     pub(crate) heartbeat_ms: u32,
     pub(crate) retain: bool,
     events: VecDeque<Incoming>,
+    /// States that nobody asked for, as far as they were read over.
+    unasked: VecDeque<DeviceState>,
+    /// Events that could not be read.
+    pub(crate) unreadable: Vec<DecodeError>,
 }
 
 impl Hub {
@@ -92,6 +99,8 @@ impl Hub {
             heartbeat_ms: 60_000,
             retain: false,
             events: VecDeque::new(),
+            unasked: VecDeque::new(),
+            unreadable: Vec::new(),
         }
     }
 
@@ -120,7 +129,10 @@ impl Peer {
                     assert_eq!(text(&mut rest), "truetwin/socket_1/event");
                     let id = [byte(&mut rest), byte(&mut rest)];
                     properties(&mut rest);
-                    self.events.push_back(decode_event(rest).unwrap());
+                    match decode_event(rest) {
+                        Ok(event) => self.events.push_back(event),
+                        Err(error) => self.unreadable.push(error),
+                    }
                     self.stream.write_all(&[0x40, 2, id[0], id[1]]).await.map_err(|_| false)?;
                     return Ok(());
                 }
@@ -132,10 +144,12 @@ impl Peer {
     }
 
     pub(crate) async fn event(&mut self) -> Incoming {
-        if self.events.is_empty() {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return event;
+            }
             timeout(HANG, self.read()).await.unwrap().unwrap();
         }
-        self.events.pop_front().unwrap()
     }
 
     /// Whether nothing has come and the connection stands.
@@ -150,17 +164,52 @@ impl Peer {
         (incoming, hello)
     }
 
+    /// The next report; states that come unasked are kept for [`Peer::unasked`].
     pub(crate) async fn report(&mut self) -> (Incoming, ActionReport) {
-        let incoming = self.event().await;
-        assert_eq!(incoming.session, self.session);
-        let Event::ActionReport(report) = incoming.event.clone() else { panic!("{incoming:?}") };
-        (incoming, report)
+        loop {
+            let incoming = self.event().await;
+            assert_eq!(incoming.session, self.session);
+            match incoming.event.clone() {
+                Event::ActionReport(report) => return (incoming, report),
+                Event::DeviceState(state) if state.op.is_none() => self.unasked.push_back(state),
+                Event::Hello(_) | Event::Description(_) | Event::DeviceState(_) | Event::Heartbeat => {
+                    panic!("{incoming:?}")
+                }
+            }
+        }
     }
 
+    /// The next answer to a query; states that come unasked are kept for [`Peer::unasked`].
     pub(crate) async fn state(&mut self) -> (Incoming, DeviceState) {
-        let incoming = self.event().await;
-        let Event::DeviceState(state) = incoming.event.clone() else { panic!("{incoming:?}") };
-        (incoming, state)
+        loop {
+            let incoming = self.event().await;
+            let Event::DeviceState(state) = incoming.event.clone() else { panic!("{incoming:?}") };
+            if state.op.is_some() {
+                return (incoming, state);
+            }
+            self.unasked.push_back(state);
+        }
+    }
+
+    /// The next state that nobody asked for.
+    pub(crate) async fn unasked(&mut self) -> DeviceState {
+        loop {
+            if let Some(state) = self.unasked.pop_front() {
+                return state;
+            }
+            let incoming = self.event().await;
+            let Event::DeviceState(state) = incoming.event.clone() else { panic!("{incoming:?}") };
+            assert_eq!(state.op, None, "{state:?}");
+            self.unasked.push_back(state);
+        }
+    }
+
+    /// Reads until an event has come that cannot be read.
+    pub(crate) async fn bad_event(&mut self) -> DecodeError {
+        while self.unreadable.is_empty() {
+            timeout(HANG, self.read()).await.unwrap().unwrap();
+        }
+        self.unreadable.remove(0)
     }
 
     /// The reports up to one that ends an operation.
@@ -222,9 +271,24 @@ impl Peer {
     }
 
     pub(crate) async fn set(&mut self, op: &str, on: bool, ttl_ms: u32) {
+        self.set_to(op, "relay", Scalar::Bool(on), ttl_ms).await;
+    }
+
+    pub(crate) async fn set_to(&mut self, op: &str, property: &str, value: Scalar, ttl_ms: u32) {
         let (session, hub_ms) = (self.session.clone(), self.hub_ms());
-        let (op, property, value) = (op.to_owned(), "relay".to_owned(), Scalar::Bool(on));
+        let (op, property) = (op.to_owned(), property.to_owned());
         self.tell(&Command::Set { session, hub_ms, op, property, value, ttl_ms }).await;
+    }
+
+    pub(crate) async fn run(&mut self, op: &str, action: &str) {
+        let (session, hub_ms) = (self.session.clone(), self.hub_ms());
+        let (op, action) = (op.to_owned(), action.to_owned());
+        self.tell(&Command::Run { session, hub_ms, op, action, args: Vec::new(), ttl_ms: 60_000 }).await;
+    }
+
+    pub(crate) async fn withdraw(&mut self, op: &str) {
+        let (session, hub_ms, op) = (self.session.clone(), self.hub_ms(), op.to_owned());
+        self.tell(&Command::Withdraw { session, hub_ms, op }).await;
     }
 
     pub(crate) async fn publish_query(&mut self, op: &str) {
