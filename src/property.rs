@@ -222,6 +222,10 @@ pub struct Description {
     pub preempts: bool,
     /// What it can do that leaves no state, at most 64.
     pub actions: Vec<Action>,
+    /// The names that the device proposes for its properties; they count once the owner accepts them (semantics 2.9).
+    pub labels: Vec<(PropertyName, Arc<str>)>,
+    /// What the device promises, 1 to 3 (wire protocol, *What a device does, by level*); 0 where nothing is known of it.
+    pub level: u8,
 }
 
 /// Why a value is not allowed for a property. The text names what is allowed.
@@ -333,7 +337,9 @@ impl Property {
             Kind::Number => Ok(Value::Number(six_digits(self.number(sent, "a number")?))),
             Kind::Enum => {
                 let word = self.text(sent, "one of its words")?;
-                let known = self.values.iter().find(|v| v.eq_ignore_ascii_case(word));
+                // Exactly so first: a device may have two words that differ by case only.
+                let exact = self.values.iter().find(|v| ***v == *word);
+                let known = exact.or_else(|| self.values.iter().find(|v| v.eq_ignore_ascii_case(word)));
                 known
                     .map(|v| Value::Text(v.clone()))
                     .ok_or_else(|| ValueError::NotListed { sent: shown(word), allowed: self.values.clone() })
@@ -522,6 +528,10 @@ mod tests {
     fn s2_5_words_colours_and_texts_have_one_spelling_and_a_length() {
         let word = property(Kind::Enum);
         assert_eq!(word.normalise(&Value::Text("eCO".into())), Ok(Value::Text("Eco".into())));
+        let twins = Property { values: vec!["eco".into(), "Eco".into()], ..property(Kind::Enum) };
+        for spelling in ["eco", "Eco"] {
+            assert_eq!(twins.normalise(&Value::Text(spelling.into())), Ok(Value::Text(spelling.into())));
+        }
         let unknown = word.normalise(&Value::Text("turbo".into())).map_err(|e| e.to_string());
         assert_eq!(unknown, Err("\"turbo\" is not one of Eco, Boost".into()));
         let colour = property(Kind::Colour);

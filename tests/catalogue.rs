@@ -6,13 +6,14 @@ use std::{fmt::Write as _, fs, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value as Json;
 use truetwin::{
-    answer::{self, Naming, Rendered, Row},
+    answer::{self, MemberReply, Naming, Rendered, Row},
     fleet::Card,
     mcp::{House, tool_list},
     names::{Label, Lang, Member, Name, Scene},
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value, ValueError},
+    property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value, ValueError},
     twin::words::{
-        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Settled, Stage, StateReport, Trust,
+        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, Stage,
+        StateReport, Trust,
     },
 };
 
@@ -60,6 +61,24 @@ fn card(id: &str, name: Label, room: Option<Label>, properties: Vec<Property>) -
     }
 }
 
+/// The same card, with actions.
+fn doing(mut card: Card, actions: &[&str]) -> Card {
+    let action = |name: &&str| Action {
+        name: Arc::from(*name),
+        role: Role::Other,
+        feedback: Evidence::Firmware,
+        expected_ms: 300,
+        repeatable: false,
+    };
+    let properties = card.description.take().expect("it has greeted").properties.clone();
+    card.description = Some(Arc::new(Description {
+        properties,
+        actions: actions.iter().map(action).collect(),
+        ..Description::default()
+    }));
+    card
+}
+
 fn number(name: &str, role: Role, unit: &str, (min, max): (f64, f64), step: f64) -> Property {
     let kind = if step.fract() == 0.0 { Kind::Integer } else { Kind::Number };
     Property { kind, unit: Some(unit.into()), min: Some(min), max: Some(max), step: Some(step), ..switch(name, role) }
@@ -78,7 +97,10 @@ fn home() -> Vec<Card> {
     let ac = vec![switch("power", Role::Heater), target, modes];
     vec![
         card("ac-1", label("air conditioner", "空调"), living(), ac),
-        card("blind-1", label("bedroom blind", "卧室窗帘"), Some(label("bedroom", "卧室")), vec![blind]),
+        doing(
+            card("blind-1", label("bedroom blind", "卧室窗帘"), Some(label("bedroom", "卧室")), vec![blind]),
+            &["stop"],
+        ),
         card("lamp-1", label("living room lamp", "客厅灯"), living(), vec![switch("power", Role::Light), dimmer]),
         card("lamp-2", label("floor lamp", "落地灯"), living(), vec![switch("power", Role::Light)]),
         card(
@@ -165,7 +187,8 @@ fn mixed_home_of(devices: usize) -> Vec<Card> {
                 _ => ("lock", "门锁", vec![switch("bolt", Role::Lock)]),
             };
             let name = label(&format!("{what_en} {i}"), &format!("{i}号{what_zh}"));
-            card(&format!("device-{i}"), name, Some(label(en, zh)), properties)
+            let card = card(&format!("device-{i}"), name, Some(label(en, zh)), properties);
+            if i % 5 == 1 { doing(card, &["stop", "calibrate"]) } else { card }
         })
         .collect()
 }
@@ -176,11 +199,20 @@ fn the_catalogue_stays_under_8_kib_whatever_the_house() {
         for devices in [1, 8, 20, 24, 60, 300] {
             for cards in [home_of(devices), mixed_home_of(devices)] {
                 let bytes = catalogue(&cards, lang).to_string().len();
-                println!("{lang:?} {devices} devices: {bytes} bytes");
                 assert!(bytes <= 8 * 1024, "{bytes} bytes for {devices} devices");
             }
         }
     }
+    // The longest names that there can be, and a mode of many words.
+    let words: Vec<String> = (0..40).map(|i| format!("{i:032}")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let long = |i: usize| {
+        let name = Label::same(&format!("{}{i:02}", "灯".repeat(30)));
+        let properties = vec![switch("power", Role::Light), mode("mode", Role::Light, &words)];
+        card(&format!("lamp-{i}"), name, Some(Label::same(&format!("{}{i:02}", "房".repeat(30)))), properties)
+    };
+    let tools = catalogue(&(0..20).map(long).collect::<Vec<_>>(), Lang::Zh);
+    assert!(tools.to_string().len() <= 8 * 1024, "{}", tools.to_string().len());
 }
 
 #[test]
@@ -200,6 +232,7 @@ fn a_tool_without_anything_to_act_on_is_not_listed() {
             "switch_device",
             "set_device_level",
             "set_device_option",
+            "run_device_action",
             "check_operation",
             "ping",
         ]
@@ -306,7 +339,7 @@ fn named(role: Role, lang: Lang) -> Naming {
         Lang::En => en,
         Lang::Zh => zh,
     };
-    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit }
+    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit, what: None, is_action: false, level: 0 }
 }
 
 /// One row in each language, from the same facts.
@@ -339,6 +372,8 @@ fn every_sentence_is_the_golden_one() {
             .to_owned();
     successes(&mut table);
     endings(&mut table);
+    numbers_modes_actions(&mut table);
+    togethers(&mut table);
     refusals(&mut table);
     reads(&mut table);
     golden("sentences.md", &table);
@@ -495,6 +530,149 @@ fn endings(table: &mut String) {
                 answer::operation(&facts, &named(Role::Pump, lang), lang)
             });
         }
+    }
+}
+
+/// Numbers, modes and actions, under names that say what is meant.
+fn numbers_modes_actions(table: &mut String) {
+    head(table, "Numbers, modes and actions");
+    let heater = |lang, what: &str| Naming { what: answer::terms::property(what, lang), ..named(Role::Heater, lang) };
+    let bell = |lang| named(Role::Other, lang).about_action("ring", Role::Other, lang);
+    let number = |v: f64| Some(Value::Number(v));
+    let evidence = [Evidence::Sensor, Evidence::Pin, Evidence::Firmware];
+    for confirmed_by in evidence {
+        let at = |value: Option<Value>| Settled {
+            confirmed_by,
+            wish: value.clone(),
+            ..settled(Outcome::Converged, Stage::Settled, None, value)
+        };
+        let by = confirmed_by.as_str();
+        row(table, &format!("converged, {by}, temperature 21.5"), |lang| {
+            answer::operation(&at(number(21.5)), &heater(lang, "temperature"), lang)
+        });
+        row(table, &format!("converged, {by}, at the end of the range"), |lang| {
+            let facts = Settled { limited: true, ..at(number(30.0)) };
+            answer::operation(&facts, &heater(lang, "temperature"), lang)
+        });
+        row(table, &format!("converged, {by}, mode heat"), |lang| {
+            answer::operation(
+                &at(Some(Value::Text("heat".into()))),
+                &Naming { unit: None, ..heater(lang, "mode") },
+                lang,
+            )
+        });
+        row(table, &format!("converged, {by}, action"), |lang| answer::operation(&at(None), &bell(lang), lang));
+    }
+    let cases = [
+        ("already", settled(Outcome::Already, Stage::Settled, None, number(21.5))),
+        ("timed_out", settled(Outcome::TimedOut, Stage::WaitingDeviceAck, Some(Reason::Timeout), number(19.0))),
+        (
+            "contradicted",
+            settled(Outcome::Contradicted, Stage::WaitingReadBack, Some(Reason::ReadBackDiffers), number(19.0)),
+        ),
+        (
+            "superseded",
+            Settled {
+                superseded_by: number(18.0),
+                ..settled(Outcome::Superseded, Stage::WaitingDeviceAck, Some(Reason::Superseded), None)
+            },
+        ),
+    ];
+    for (what, facts) in cases {
+        let confirmed_by = if facts.outcome == Outcome::Already { Evidence::Pin } else { Evidence::None };
+        let facts = Settled { wish: number(21.5), confirmed_by, ..facts };
+        row(table, &format!("{what}, temperature"), |lang| {
+            answer::operation(&facts, &heater(lang, "temperature"), lang)
+        });
+    }
+    for (what, outcome, stage) in [
+        ("timed_out, action", Outcome::TimedOut, Stage::WaitingDeviceAck),
+        ("interrupted, action", Outcome::Interrupted, Stage::WaitingDeviceReport),
+        ("sent_unverified, action", Outcome::SentUnverified, Stage::WaitingDeviceReport),
+    ] {
+        let facts = Settled { wish: None, ..settled(outcome, stage, None, None) };
+        row(table, what, |lang| answer::operation(&facts, &bell(lang), lang));
+    }
+    let missing = |parameter, allowed: &str| Refusal::MissingArgument { parameter, allowed: allowed.into() };
+    for refusal in [
+        missing("level", "16 to 30 °C"),
+        missing("property", "temperature, mode"),
+        missing("option", "cool, heat, auto"),
+        missing("option", "red, warm_white"),
+        missing("action", "stop, reboot"),
+        missing("scene", "离家, 回家"),
+        Refusal::InvalidValue {
+            property: "mode".into(),
+            error: ValueError::NotListed { sent: "warm".into(), allowed: vec!["cool".into(), "heat".into()] },
+        },
+        Refusal::UnknownProperty { asked: "volume".into(), known: vec!["temperature".into()] },
+    ] {
+        let what = if matches!(&refusal, Refusal::MissingArgument { parameter: "level", .. }) {
+            "temperature"
+        } else {
+            "mode"
+        };
+        row(table, refusal.word().as_str(), |lang| answer::refusal(&refusal, Some(&heater(lang, what)), lang));
+    }
+}
+
+/// Several at once.
+fn togethers(table: &mut String) {
+    head(table, "Groups and scenes");
+    let done = || Settled {
+        confirmed_by: Evidence::Pin,
+        ..settled(Outcome::Converged, Stage::Settled, None, Some(Value::Bool(true)))
+    };
+    let silent = || settled(Outcome::TimedOut, Stage::WaitingDeviceAck, Some(Reason::Timeout), None);
+    let stuck = || settled(Outcome::Failed, Stage::WaitingDeviceReport, Some(Reason::Stuck), None);
+    let moving = || settled(Outcome::Working, Stage::WaitingDeviceReport, None, None);
+    let gone = || Reply::Refused(Refusal::Offline { last_heard: None });
+    let told = |settled: Settled| Reply::Settled(Box::new(settled));
+    let cases: Vec<(&str, bool, Vec<(Reply, bool)>)> = vec![
+        ("all confirmed", false, vec![(told(done()), true), (told(done()), true)]),
+        ("a scene, all confirmed", true, vec![(told(done()), true), (told(done()), true), (told(done()), true)]),
+        ("a scene, without an optional one", true, vec![(told(done()), true), (told(silent()), false)]),
+        (
+            "one silent",
+            true,
+            vec![
+                (told(done()), true),
+                (told(done()), true),
+                (told(done()), true),
+                (told(done()), true),
+                (told(silent()), true),
+            ],
+        ),
+        (
+            "one of each",
+            false,
+            vec![(told(done()), true), (told(silent()), true), (told(stuck()), true), (gone(), true)],
+        ),
+        ("none: moving", false, vec![(told(moving()), true), (told(silent()), true)]),
+        ("none: not known", false, vec![(told(silent()), true), (told(stuck()), true)]),
+        ("none: failed", false, vec![(told(stuck()), true), (gone(), true)]),
+        ("none: all offline", true, vec![(gone(), true), (gone(), true), (gone(), true)]),
+    ];
+    for (what, is_scene, members) in &cases {
+        row(table, what, |lang| {
+            let roles = [Role::Light, Role::Fan, Role::Blind, Role::Pump, Role::Socket];
+            let members: Vec<MemberReply> = members
+                .iter()
+                .zip(roles)
+                .map(|((reply, required), role)| MemberReply {
+                    naming: named(role, lang),
+                    required: *required,
+                    reply: reply.clone(),
+                })
+                .collect();
+            let name = match (*is_scene, lang) {
+                (true, Lang::En) => "coming home",
+                (true, Lang::Zh) => "回家",
+                (false, Lang::En) => "living room lights",
+                (false, Lang::Zh) => "客厅的灯",
+            };
+            answer::together(name, *is_scene, &members, lang)
+        });
     }
 }
 

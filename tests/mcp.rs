@@ -102,6 +102,7 @@ struct Device {
     moves: Arc<AtomicUsize>,
     /// The commands that it was sent, `welcome` aside.
     commands: watch::Receiver<Vec<Json>>,
+    password: String,
 }
 
 impl Device {
@@ -133,7 +134,7 @@ impl Device {
                 board.obey(&command).await;
             }
         });
-        Self { task, moves, commands }
+        Self { task, moves, commands, password: password.to_owned() }
     }
 
     fn moves(&self) -> usize {
@@ -507,4 +508,70 @@ async fn s4_8_a_hub_that_stops_answers_who_waits() {
     home.hub.stop().await;
     let answer = calling.await.expect("the call ends");
     assert_eq!(answer.structured["result"], "unconfirmed", "{}", answer.text);
+}
+
+const LIVING_ROOM: &str = r#"
+[devices.lamp]
+name = "lamp"
+name_zh = "吊灯"
+room = "living room"
+room_zh = "客厅"
+[devices.strip]
+name = "strip"
+name_zh = "灯带"
+room = "living room"
+room_zh = "客厅"
+[[scene]]
+name = "evening"
+name_zh = "晚上"
+members = [
+    { device = "lamp", property = "relay", value = true },
+    { device = "strip", property = "relay", value = true, required = false },
+]
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_1_all_lights_of_a_room_are_done_only_if_each_is() {
+    let home = Home::with(&format!("[timing]\nack_ms = 300\n{LIVING_ROOM}")).await;
+    let lamp = home.device("lamp", "light", Nature::Honest).await;
+    let strip = home.device("strip", "light", Nature::Honest).await;
+    let client = home.client().await;
+    let on = call(&client, "switch_device", json!({"device": "living room lights", "to": "on"})).await;
+    assert_eq!(words(&on, &["result", "outcome"]), ["confirmed", "converged"], "{}", on.text);
+    assert_eq!((&on.structured["success"], &on.structured["confirmed"]), (&json!(true), &json!(2)));
+    assert_eq!(on.structured["confirmed_devices"], json!(["lamp", "strip"]));
+    assert_eq!((lamp.moves(), strip.moves()), (1, 1));
+    strip.stop();
+    home.wait_for("strip", Presence::Offline).await;
+    let frozen = Device::start(home.hub.mqtt_addr(), "strip", &strip.password, "light", Nature::Frozen);
+    home.wait_for("strip", Presence::Online).await;
+    let off = call(&client, "switch_device", json!({"device": "客厅所有的灯", "to": "off"})).await;
+    assert_eq!(words(&off, &["result", "next", "outcome"]), ["partly", "none", "partial"], "{}", off.text);
+    assert_eq!(off.structured["say"], "Only part of the living room lights: one of two confirmed; strip: no answer.");
+    let row = &off.structured["not_confirmed"][0];
+    assert_eq!(
+        (&row["device"], &row["result"], &row["outcome"]),
+        (&json!("strip"), &json!("unconfirmed"), &json!("timed_out"))
+    );
+    let later = call(&client, "check_operation", json!({"operation": row["operation"]})).await;
+    assert_eq!(words(&later, &["device", "outcome"]), ["strip", "timed_out"], "each is an operation of its own");
+    assert_eq!((lamp.moves(), frozen.moves()), (2, 0));
+    home.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_1_a_scene_counts_as_done_with_those_that_it_requires() {
+    let home = Home::with(&format!("[timing]\nack_ms = 300\n{LIVING_ROOM}")).await;
+    let lamp = home.device("lamp", "light", Nature::Honest).await;
+    let _strip = home.device("strip", "light", Nature::Frozen).await;
+    let client = home.client().await;
+    assert!(client.tools().await.expect("tools").contains(&"activate_scene".to_owned()));
+    let done = call(&client, "activate_scene", json!({"scene": "Evening"})).await;
+    assert_eq!(words(&done, &["result", "device"]), ["confirmed", "evening"], "{}", done.text);
+    assert_eq!(done.structured["success"], true);
+    assert_eq!(done.structured["say"], "The scene evening: all that is needed is confirmed; strip: no answer.");
+    assert_eq!(lamp.moves(), 1);
+    let unknown = call(&client, "activate_scene", json!({"scene": "party"})).await;
+    assert_eq!(words(&unknown, &["result", "outcome", "allowed"]), ["ask_user", "invalid_value", "evening"]);
+    home.hub.stop().await;
 }

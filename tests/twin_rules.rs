@@ -11,6 +11,8 @@ mod bench;
 mod callers;
 #[path = "twin_rules/convergence.rs"]
 mod convergence;
+#[path = "twin_rules/descriptions.rs"]
+mod descriptions;
 #[path = "twin_rules/evidence.rs"]
 mod evidence;
 #[path = "twin_rules/faults.rs"]

@@ -23,6 +23,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use mimalloc::MiMalloc;
 use tokio::signal::unix::{SignalKind, signal};
 use truetwin_wire::words::EvidenceWord;
 
@@ -32,8 +33,12 @@ use crate::{
     figures::{Sample, Targets, median},
     load::{Call, Callers, DEVICES, Echoes, SESSIONS},
     memory::Memory,
-    process::Hub,
+    process::{Hub, Process},
 };
+
+/// The program's own, so that the floor under a call stands on the same ground.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Numbers of callers, and how long one round of one kind lasts with so many.
 const LOADS: [(usize, Duration); 3] =
@@ -57,7 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["echo-door"] => tokio::runtime::Runtime::new()?.block_on(echo::door())?,
+        ["echo-door"] => one_thread()?.block_on(echo::door())?,
         ["echo-client", mqtt] => one_thread()?.block_on(echo::client(mqtt))?,
         _ if words.contains(&"--bench") => {
             let missed = one_thread()?.block_on(until_told_to_stop(bench()))?;
@@ -164,11 +169,27 @@ async fn bench() -> anyhow::Result<usize> {
     kinds.retain(|kind| only_kind.is_none_or(|only| kind.as_str().contains(only)));
     kinds.retain(|kind| *kind != Kind::Mosquitto || at_mosquitto.is_some());
     let mut all = Vec::new();
+    let processors = std::thread::available_parallelism()?.get();
+    let processes: Vec<&Process> =
+        [Some(&door), mosquitto.as_ref().map(|(broker, _)| broker), client.as_ref().map(|(client, _)| client)]
+            .into_iter()
+            .flatten()
+            .collect();
+    let mut one_processor = false;
     for (count, time) in
         LOADS.into_iter().filter(|(count, _)| only_callers.is_none_or(|only| count.to_string() == only))
     {
         let without = hub.process.resident_kib();
         callers.grow(count).await?;
+        // A processor that has gone to sleep between two hops of one caller's call takes longer to wake than the call (on a
+        // virtual machine), and whether it sleeps is chance: with one caller all shares one processor, so that what is
+        // compared is the length of the ways. With more callers nothing sleeps.
+        let own: Vec<&Process> = processes.iter().copied().chain([&hub.process]).collect();
+        if count == 1 {
+            one_processor = process::keep_on("0", &own);
+        } else if std::mem::take(&mut one_processor) {
+            process::keep_on(&format!("0-{}", processors - 1), &own);
+        }
         if count == 100 {
             sessions_kib = hub.process.resident_kib().saturating_sub(without) as f64 / (SESSIONS - 1) as f64;
         }
@@ -193,7 +214,7 @@ async fn bench() -> anyhow::Result<usize> {
                 }
             }
         }
-        print(count, &samples, &kinds);
+        print(count, &samples, &kinds, one_processor);
         after_kib.push((count, hub.process.resident_kib()));
         all.push((count, samples));
     }
@@ -230,8 +251,9 @@ fn load_average() -> String {
     load.split(' ').next().filter(|load| !load.is_empty()).unwrap_or("unknown").to_owned()
 }
 
-fn print(callers: usize, samples: &Samples, kinds: &[Kind]) {
-    println!("\n{}", figures::head(callers));
+fn print(callers: usize, samples: &Samples, kinds: &[Kind], one_processor: bool) {
+    let place = if one_processor { "; all on one processor" } else { "" };
+    println!("\n{}{place}", figures::head(callers));
     for kind in kinds {
         println!("{}", samples.of(*kind).line(kind.as_str()));
     }

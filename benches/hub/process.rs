@@ -50,6 +50,23 @@ impl Process {
     pub(crate) fn cpu_s(&self) -> f64 {
         cpu_s(&self.0.id().to_string())
     }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+/// Lets all threads of these processes, and of this one, run on the processors in `list` (`0` or `0-3`) only. Whether the
+/// system did so; `taskset` is everywhere where there is a Linux.
+pub(crate) fn keep_on(list: &str, processes: &[&Process]) -> bool {
+    let ids = processes.iter().map(|process| process.id()).chain([std::process::id()]);
+    let keep = |id: u32| {
+        let mut command = Command::new("taskset");
+        command.args(["-a", "-p", "-c", list, &id.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    ids.filter(|id| !keep(*id)).count() == 0
 }
 
 /// Processor seconds of this process so far.

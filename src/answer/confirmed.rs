@@ -10,9 +10,16 @@ use crate::{
     property::{Evidence, Role, Value},
 };
 
+fn is_number(value: Option<&Value>) -> bool {
+    matches!(value, Some(Value::Integer(_) | Value::Number(_)))
+}
+
 impl Voice<'_> {
     /// What was confirmed, and not a word more: `的开关合上了`, `'s relay has closed`.
     pub(super) fn converged(&self, evidence: Evidence, value: Option<&Value>) -> String {
+        if self.naming.is_action {
+            return self.carried_out(evidence);
+        }
         let (n, the) = (self.name(), self.subject());
         let role = self.naming.role;
         let Some(&Value::Bool(on)) = value else { return self.converged_amount(evidence, value) };
@@ -65,18 +72,54 @@ impl Voice<'_> {
     }
 
     fn converged_amount(&self, evidence: Evidence, value: Option<&Value>) -> String {
-        let (n, the) = (self.name(), self.subject());
+        let (full, full_en) = (self.full(), self.full_subject());
         let zh = value.and_then(|v| amount(v, self.unit(), Lang::Zh)).unwrap_or_else(|| "要的那一种".to_owned());
         let en =
             value.and_then(|v| amount(v, self.unit(), Lang::En)).unwrap_or_else(|| "what was asked for".to_owned());
+        // A relative wish that met the end of the range (semantics 4.6).
+        let (end_zh, end_en) =
+            if self.settled.limited && is_number(value) { ("，到头了", ", its limit") } else { ("", "") };
+        let (got, set, at) =
+            if is_number(value) { ("到了", "设到了", "is at") } else { ("成了", "换成了", "is") };
         match evidence {
-            Evidence::Sensor => {
-                self.both(format!("{n}到了{zh}，传感器也看到了。"), format!("{the} is at {en}; a sensor sees it."))
+            Evidence::Sensor => self.both(
+                format!("{full}{got}{zh}{end_zh}，传感器也看到了。"),
+                format!("{full_en} {at} {en}{end_en}; a sensor sees it."),
+            ),
+            Evidence::Pin => {
+                self.both(format!("{full}读回来是{zh}{end_zh}。"), format!("{full_en} reads back {en}{end_en}."))
             }
-            Evidence::Pin => self.both(format!("{n}读回来是{zh}。"), format!("{the} reads back {en}.")),
+            Evidence::None | Evidence::Sent | Evidence::Received | Evidence::Firmware => {
+                let what = self.naming.what.as_deref().unwrap_or_default();
+                let what_en = self.naming.what.as_deref().unwrap_or("it");
+                self.both(
+                    format!("{}的控制板说{what}{set}{zh}{end_zh}，没有读回检查。", self.name()),
+                    format!(
+                        "{}'s board says that {what_en} is set to {en}{end_en}; nothing was read back.",
+                        self.subject()
+                    ),
+                )
+            }
+        }
+    }
+
+    /// An action that the device says it has completed.
+    fn carried_out(&self, evidence: Evidence) -> String {
+        let (n, the) = (self.name(), self.subject());
+        let what = self.naming.what.as_deref();
+        let (zh, en) = (what.unwrap_or("这个动作"), what.unwrap_or("it"));
+        match evidence {
+            Evidence::Sensor => self.both(
+                format!("{n}的{zh}做了，传感器也看到了。"),
+                format!("{the} has carried out: {en}; a sensor sees it."),
+            ),
+            Evidence::Pin => self.both(
+                format!("{n}的{zh}做了，电平读回来对得上。"),
+                format!("{the} has carried out: {en}; its level was read back."),
+            ),
             Evidence::None | Evidence::Sent | Evidence::Received | Evidence::Firmware => self.both(
-                format!("{n}的控制板说设到了{zh}，没有读回检查。"),
-                format!("{the}'s board says that it is set to {en}; nothing was read back."),
+                format!("{n}的控制板说{zh}做了，没有读回检查。"),
+                format!("{the}'s board says that it has carried out: {en}; nothing was read back."),
             ),
         }
     }
@@ -91,8 +134,8 @@ impl Voice<'_> {
         let zh = wish(Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
         let en = wish(Lang::En).unwrap_or_else(|| "as was asked".to_owned());
         self.both(
-            format!("{}本来就是{zh}，刚刚又核对过。", self.name()),
-            format!("{} was {en} already; just checked.", self.subject()),
+            format!("{}本来就是{zh}，刚刚又核对过。", self.full()),
+            format!("{} was {en} already; just checked.", self.full_subject()),
         )
     }
 
@@ -110,10 +153,10 @@ impl Voice<'_> {
         let value = |lang| found.and_then(|v| amount(v, self.unit(), lang));
         match (value(Lang::Zh), value(Lang::En)) {
             (Some(zh), Some(en)) => self.both(
-                format!("{}最{}只能到{zh}，现在设的是{zh}。", self.name(), if lower { "低" } else { "高" }),
+                format!("{}最{}只能到{zh}，现在设的是{zh}。", self.full(), if lower { "低" } else { "高" }),
                 format!(
                     "{} goes no {} than {en}; it is set to {en}.",
-                    self.subject(),
+                    self.full_subject(),
                     if lower { "lower" } else { "higher" }
                 ),
             ),
@@ -130,7 +173,7 @@ impl Voice<'_> {
         let sentence = self.converged(evidence, self.reported());
         match self.lang {
             Lang::Zh => format!("更正：刚才没确认的，后来确认了：{sentence}"),
-            Lang::En => format!("Correction: what was not confirmed is confirmed after all. {sentence}"),
+            Lang::En => format!("Correction: it is confirmed after all. {sentence}"),
         }
     }
 

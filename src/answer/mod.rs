@@ -4,10 +4,12 @@ pub mod colour;
 mod confirmed;
 mod operation;
 mod other;
+mod reasons;
 mod refusal;
 mod speech;
 pub mod terms;
 mod together;
+mod unconfirmed;
 mod verdict;
 
 use std::time::Duration;
@@ -17,7 +19,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::{
     names::Lang,
-    property::{Property, Role, Value},
+    property::{Kind, Property, Role, Value},
     twin::words::{Reply, Stage},
 };
 
@@ -91,7 +93,7 @@ impl Next {
     }
 }
 
-/// What a device and one of its properties are called in one answer, in its language.
+/// What a thing, and what of it an answer is about, are called in one answer, in its language.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Naming {
     /// The display name as the catalogue lists it: what `device` in the answer says.
@@ -102,16 +104,49 @@ pub struct Naming {
     pub role: Role,
     /// The unit of the property, as the device writes it.
     pub unit: Option<String>,
+    /// What the number, the mode or the action is in words: `亮度`, `brightness`. A switch goes by the thing's name alone,
+    /// and so does what has no word in this language.
+    pub what: Option<String>,
+    /// Whether the answer is about an action: something that leaves no state.
+    pub is_action: bool,
+    /// What the device promises, 1 to 3; 0 where nothing is known (wire protocol, *What a device does, by level*).
+    pub level: u8,
 }
 
 impl Naming {
     /// Names a device and, where one is meant, its property.
     pub fn new(device: &str, ear: &str, property: Option<&Property>, lang: Lang) -> Self {
+        let what = property.filter(|p| p.kind != Kind::Bool).and_then(|p| terms::property(&p.name, lang));
         Self {
             device: device.to_owned(),
             spoken: spoken(ear, lang),
             role: property.map_or(Role::Other, |p| p.role),
             unit: property.and_then(|p| p.unit.as_deref()).map(str::to_owned),
+            what: what.map(|what| spoken(&what, lang)),
+            is_action: false,
+            level: 0,
+        }
+    }
+
+    /// The same of a device with such promises.
+    #[must_use]
+    pub fn of_level(self, level: u8) -> Self {
+        Self { level, ..self }
+    }
+
+    /// The same device, about one of its actions.
+    #[must_use]
+    pub fn about_action(self, action: &str, role: Role, lang: Lang) -> Self {
+        let what = terms::action(action, lang).map(|what| spoken(&what, lang));
+        Self { what, role, unit: None, is_action: true, ..self }
+    }
+
+    /// The thing with what of it is meant: `客厅灯的亮度`, `living room lamp's brightness`.
+    fn full(&self, lang: Lang) -> String {
+        match (self.what.as_deref().filter(|_| !self.is_action), lang) {
+            (None, _) => self.spoken.clone(),
+            (Some(what), Lang::Zh) => format!("{}的{what}", self.spoken),
+            (Some(what), Lang::En) => format!("{}'s {what}", self.spoken),
         }
     }
 }
@@ -200,6 +235,8 @@ struct Facts {
     late_success: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reverted: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_move_late: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moving: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -8,6 +8,7 @@ use super::{
     Facts, Naming, Next, Rendered, ResultWord, json_value,
     operation::pick,
     speech::{ago, amount, count_en, count_zh, is, names, the},
+    terms,
 };
 use crate::{
     names::Lang,
@@ -101,11 +102,19 @@ fn state_sentence(
     naming: &Naming,
     lang: Lang,
 ) -> String {
+    let several = readings.len() > 1;
     let values: Vec<String> = readings
         .iter()
         .filter_map(|(p, r)| {
-            is(&r.value, p.map_or(Role::Other, |p| p.role), p.and_then(|p| p.unit.as_deref()), lang)
-                .or_else(|| amount(&r.value, None, lang))
+            let said = is(&r.value, p.map_or(Role::Other, |p| p.role), p.and_then(|p| p.unit.as_deref()), lang)
+                .or_else(|| amount(&r.value, None, lang))?;
+            // Which of several numbers it is; what is on or off is the thing itself.
+            let what = p.filter(|p| several && p.kind != Kind::Bool).and_then(|p| terms::property(&p.name, lang));
+            Some(match (what, lang) {
+                (None, _) => said,
+                (Some(what), Lang::Zh) => format!("{what}{said}"),
+                (Some(what), Lang::En) => format!("{what} {said}"),
+            })
         })
         .collect();
     let value = values.join(pick(lang, "、", ", "));
@@ -154,6 +163,9 @@ pub struct Row {
     pub online: bool,
     /// The tools' word for `true`/`false` needs no explanation; what this device is: `light`, `lock` ...
     pub role: &'static str,
+    /// What the device promises, 1 to 3; absent where nothing is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub level: Option<u8>,
     /// What is said of it; not shown.
     #[serde(skip)]
     pub spoken: String,
@@ -177,6 +189,7 @@ impl Row {
             trust: readings.iter().map(|(_, r)| r.trust).max().unwrap_or(Trust::Unknown).as_str(),
             online,
             role: role_word(naming.role),
+            level: Some(naming.level).filter(|level| *level > 0),
             spoken: naming.spoken.clone(),
         }
     }

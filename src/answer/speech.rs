@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{colour, terms};
 use crate::{
     names::Lang,
     property::{Role, Value},
@@ -85,19 +86,15 @@ pub(super) fn is(value: &Value, role: Role, unit: Option<&str>, lang: Lang) -> O
     }
 }
 
-/// A number with its unit, or a text that can be spoken. `None` for a Latin text in Chinese, a colour code, a bool.
+/// A number with its unit, or a text that can be spoken. `None` for a Latin text in Chinese that has no word there, a
+/// colour without a name, a bool.
 pub(super) fn amount(value: &Value, unit: Option<&str>, lang: Lang) -> Option<String> {
     match value {
         Value::Bool(_) => None,
         Value::Integer(v) => Some(with_unit(&v.to_string(), unit, lang)),
         Value::Number(v) => Some(with_unit(&number(*v), unit, lang)),
-        Value::Text(v) => {
-            let speakable = match lang {
-                Lang::En => !v.starts_with('#'),
-                Lang::Zh => !v.starts_with('#') && !v.chars().any(|c| c.is_ascii_alphabetic()),
-            };
-            speakable.then(|| spoken(v, lang))
-        }
+        Value::Text(v) if v.starts_with('#') => colour::spoken(v, lang).map(str::to_owned),
+        Value::Text(v) => terms::option(v, lang).map(|word| spoken(&word, lang)),
     }
 }
 
@@ -211,7 +208,15 @@ pub(super) fn count_en(n: u64) -> String {
 
 /// Names in a row, as many as a sentence holds, then how many more: `客厅灯、书房灯和大门锁`.
 pub(super) fn names(all: &[String], lang: Lang) -> String {
-    let mut budget = list_chars_max(lang);
+    within(all, list_chars_max(lang), lang)
+}
+
+/// The same for a sentence that names a thing and what of it as well.
+pub(super) fn choices(all: &[String], lang: Lang) -> String {
+    within(all, list_chars_max(lang) * 2 / 3, lang)
+}
+
+fn within(all: &[String], mut budget: usize, lang: Lang) -> String {
     let mut shown: Vec<String> = Vec::new();
     for name in all.iter().map(|n| with_room_spoken(n, lang)) {
         let length = name.chars().count() + 2;

@@ -24,7 +24,7 @@ pub const CONFIRMED_NAMES_MAX: usize = 24;
 fn tail_chars_max(lang: Lang) -> usize {
     match lang {
         Lang::Zh => 22,
-        Lang::En => 60,
+        Lang::En => 50,
     }
 }
 
@@ -147,10 +147,10 @@ fn said(name: &str, is_scene: bool, lang: Lang) -> String {
     let name = spoken(name, lang);
     match (is_scene, lang) {
         (false, Lang::Zh) => name,
-        (false, Lang::En) => the(&name, false),
+        (false, Lang::En) => name,
         (true, Lang::Zh) if name.ends_with("模式") || name.ends_with("场景") => name,
         (true, Lang::Zh) => format!("{name}场景"),
-        (true, Lang::En) => format!("the scene {name}"),
+        (true, Lang::En) => format!("scene {name}"),
     }
 }
 
@@ -233,28 +233,33 @@ impl Voice {
         let name = &self.name;
         let (all, some) = (self.all as u64, self.confirmed as u64);
         let (all_zh, all_en) = (count_zh(all), count_en(all));
+        let (subject, object) = (the(name, true), the(name, false));
         let (zh, en) = match (result, tail.is_empty()) {
+            (ResultWord::Confirmed, true) if all == 2 => {
+                (format!("{name}：两个都确认了。"), format!("{subject}: both are confirmed."))
+            }
             (ResultWord::Confirmed, true) => {
-                (format!("{name}：{all_zh}个都确认了。"), format!("All {all_en} of {name} are confirmed."))
+                (format!("{name}：{all_zh}个都确认了。"), format!("{subject}: all {all_en} are confirmed."))
             }
-            (ResultWord::Confirmed, false) => {
-                (format!("{name}该做的都确认了；{tail}。"), format!("All that {name} needs is confirmed; {tail}."))
-            }
+            (ResultWord::Confirmed, false) => (
+                format!("{name}该做的都确认了；{tail}。"),
+                format!("{subject}: all that is needed is confirmed; {tail}."),
+            ),
             (ResultWord::Partly, _) => (
                 format!("只做了一部分：{name}{all_zh}个里{}个确认了，{tail}。", count_zh(some)),
-                format!("Only part of {name}: {} of {all_en} confirmed; {tail}.", count_en(some)),
+                format!("Only part of {object}: {} of {all_en} confirmed; {tail}.", count_en(some)),
             ),
             (ResultWord::Working, _) => (
                 format!("还没到：{name}{all_zh}个都还没确认，{tail}。"),
-                format!("Not there yet: none of {all_en} of {name} confirmed; {tail}."),
+                format!("Not there yet with {object}, none of {all_en} confirmed; {tail}."),
             ),
             (ResultWord::Unconfirmed | ResultWord::AskUser, _) => (
                 format!("不确定：{name}{all_zh}个都没确认，{tail}，麻烦看一眼。"),
-                format!("Not sure: none of {all_en} of {name} confirmed; {tail}. Please look."),
+                format!("Not sure about {object}, none of {all_en} confirmed; {tail}. Please look."),
             ),
             (ResultWord::Failed, _) => (
-                format!("没做成：{name}{all_zh}个一个也没成，{tail}。"),
-                format!("It failed: none of {all_en} of {name}; {tail}."),
+                format!("没做成：{name}{all_zh}个都没成，{tail}。"),
+                format!("It failed with {object}, none of {all_en}; {tail}."),
             ),
         };
         match self.lang {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{Notify, Semaphore, mpsc::WeakSender};
+use tokio::sync::{Semaphore, mpsc::WeakSender};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -38,8 +38,6 @@ pub(super) struct Core {
     pub(super) up: Line<Cargo>,
     /// From the hub to the door: commands.
     pub(super) down: Line<Place>,
-    /// Notices were put in line on the up lane without being sent off.
-    pub(super) notices: Notify,
     /// A router runs.
     pub(super) bus_runs: AtomicBool,
     /// The door closes: no new connections.
@@ -93,7 +91,6 @@ impl Core {
             credits: Credits::new(settings.credit_bytes),
             up: Line::new("up"),
             down: Line::new("down"),
-            notices: Notify::new(),
             bus_runs: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
@@ -229,19 +226,14 @@ impl Core {
         self.up.push(cargo, up.bytes(), |out| up.write(out));
     }
 
-    /// The same, without sending it off: for several messages in a row, of which [`Line::send_off`] must follow.
-    pub(super) fn tell_next(&self, device: &str, connection: u64, kind: Kind, payload: &[u8], cargo: Cargo) {
-        let up = Up { kind, connection, device, payload };
-        self.up.add(cargo, up.bytes(), |out| up.write(out));
-    }
-
-    /// Tells that a command was lost.
+    /// Tells that a command was lost. As with [`FromDevice::Written`], not over the bus: it is the door's own word, needs no
+    /// order among the device's messages, and would wake the router's thread for nothing.
     pub(super) fn lose(&self, device: &str, ticket: u64, why: LostWhy, place: Place) {
         count(&self.totals.commands_lost);
         if ticket == NO_NOTICE {
             return;
         }
-        self.tell(device, 0, Kind::Lost { ticket, why }, b"", Cargo { place, receipt: None });
+        place.send(FromDevice::Lost { device: device.into(), ticket, why });
     }
 
     /// A message for the hub came out of the bus. Its place is reserved: this never waits.
@@ -255,8 +247,6 @@ impl Core {
             Kind::Event { retained } => FromDevice::Event { device, connection, payload, retained, receipt },
             Kind::Status { retained } => FromDevice::Status { device, connection, payload, retained, receipt },
             Kind::Will => FromDevice::Will { device, connection, payload },
-            Kind::Written { ticket } => FromDevice::Written { device, ticket },
-            Kind::Lost { ticket, why } => FromDevice::Lost { device, ticket, why },
         };
         cargo.place.send(message);
     }

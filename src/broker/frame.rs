@@ -3,7 +3,7 @@
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use super::{Closed, LostWhy, MqttVersion};
+use super::{Closed, MqttVersion};
 
 /// Longest device name in bytes (wire protocol); also what a frame's one-byte length can always hold.
 pub(super) const DEVICE_BYTES_MAX: usize = 32;
@@ -16,11 +16,9 @@ pub(super) enum Kind {
     Event { retained: bool },
     Status { retained: bool },
     Will,
-    Written { ticket: u64 },
-    Lost { ticket: u64, why: LostWhy },
 }
 
-/// A message from the door to the hub, as bytes: kind, detail, ticket, connection, name, payload.
+/// A message from the door to the hub, as bytes: kind, detail, connection, name, payload.
 pub(super) struct Up<'a> {
     pub(super) kind: Kind,
     pub(super) connection: u64,
@@ -29,7 +27,7 @@ pub(super) struct Up<'a> {
 }
 
 /// Bytes of an up body before the name.
-const UP_HEAD_BYTES: usize = 2 + 8 + 8 + 1;
+const UP_HEAD_BYTES: usize = 2 + 8 + 1;
 
 impl Up<'_> {
     pub(super) fn bytes(&self) -> usize {
@@ -37,18 +35,15 @@ impl Up<'_> {
     }
 
     pub(super) fn write(&self, out: &mut BytesMut) {
-        let (kind, detail, ticket) = match self.kind {
-            Kind::Connected(version) => (0, u8::from(version == MqttVersion::V5), 0),
-            Kind::Disconnected(why) => (1, position(Closed::ALL, why), 0),
-            Kind::Event { retained } => (2, u8::from(retained), 0),
-            Kind::Status { retained } => (3, u8::from(retained), 0),
-            Kind::Will => (4, 0, 0),
-            Kind::Written { ticket } => (5, 0, ticket),
-            Kind::Lost { ticket, why } => (6, position(LostWhy::ALL, why), ticket),
+        let (kind, detail) = match self.kind {
+            Kind::Connected(version) => (0, u8::from(version == MqttVersion::V5)),
+            Kind::Disconnected(why) => (1, position(Closed::ALL, why)),
+            Kind::Event { retained } => (2, u8::from(retained)),
+            Kind::Status { retained } => (3, u8::from(retained)),
+            Kind::Will => (4, 0),
         };
         out.put_u8(kind);
         out.put_u8(detail);
-        out.put_u64(ticket);
         out.put_u64(self.connection);
         write_name(out, self.device);
         out.put_slice(self.payload);
@@ -60,7 +55,7 @@ pub(super) fn read_up(mut body: Bytes) -> Option<(Kind, u64, Bytes, Bytes)> {
     if body.len() < UP_HEAD_BYTES {
         return None;
     }
-    let (kind, detail, ticket, connection) = (body.get_u8(), body.get_u8(), body.get_u64(), body.get_u64());
+    let (kind, detail, connection) = (body.get_u8(), body.get_u8(), body.get_u64());
     let device = read_name(&mut body)?;
     let kind = match kind {
         0 => Kind::Connected(if detail == 1 { MqttVersion::V5 } else { MqttVersion::V3_1_1 }),
@@ -68,8 +63,6 @@ pub(super) fn read_up(mut body: Bytes) -> Option<(Kind, u64, Bytes, Bytes)> {
         2 => Kind::Event { retained: detail == 1 },
         3 => Kind::Status { retained: detail == 1 },
         4 => Kind::Will,
-        5 => Kind::Written { ticket },
-        6 => Kind::Lost { ticket, why: *LostWhy::ALL.get(usize::from(detail))? },
         _ => return None,
     };
     Some((kind, connection, device, body))
@@ -133,10 +126,8 @@ mod tests {
             Kind::Event { retained: false },
             Kind::Status { retained: true },
             Kind::Will,
-            Kind::Written { ticket: u64::MAX },
         ];
         kinds.extend(Closed::ALL.iter().map(|why| Kind::Disconnected(*why)));
-        kinds.extend(LostWhy::ALL.iter().map(|why| Kind::Lost { ticket: 7, why: *why }));
         for kind in kinds {
             let up = Up { kind, connection: 9, device: "lamp", payload: b"x" };
             let mut out = BytesMut::new();

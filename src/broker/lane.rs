@@ -103,6 +103,11 @@ impl<C> Lane<C> {
         Some(frame)
     }
 
+    /// Whether a frame waits that may go into the router now.
+    pub(super) fn has_more(&self) -> bool {
+        self.inside < self.room && self.cursor < self.expect + self.waiting.len() as u64
+    }
+
     /// A canary, to go in behind what was injected.
     pub(super) fn canary(&self) -> Bytes {
         let mut frame = BytesMut::with_capacity(2 * NUMBER_BYTES);

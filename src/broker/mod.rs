@@ -68,7 +68,8 @@ impl MqttVersion {
     }
 }
 
-/// What the hub hears. One device's messages come in the order in which they happened.
+/// What the hub hears. What one device said and did comes in the order in which it happened. The fate of a command is told
+/// at once, past what is still on the bus, and always before a report that the command brought about.
 #[derive(Debug)]
 pub enum FromDevice {
     /// A device came in. Its messages of an older connection, if any, were all told before.
@@ -242,7 +243,7 @@ pub struct Broker {
     local_addr: SocketAddr,
 }
 
-/// The ticket of a command whose fate nobody waits for: its notice would be a second way over the bus for nothing.
+/// The ticket of a command whose fate nobody waits for.
 pub const NO_NOTICE: u64 = 0;
 
 /// How long [`Broker::stop`] waits for the goodbyes to be written and the last messages to reach the hub.
@@ -267,7 +268,6 @@ pub async fn start(
     let (hub_tx, hub_rx) = mpsc::channel(settings.places());
     let core = Arc::new(Core::new(access, settings, hub_tx.downgrade()));
     router::start(core.clone(), hub_tx).await.map_err(Error::Bus)?;
-    tokio::spawn(router::send_notices(core.clone()));
     tokio::spawn(door::listen(core.clone(), listener));
     tokio::spawn(door::sweep(core.clone()));
     Ok((Broker { core, local_addr }, hub_rx))

@@ -24,7 +24,7 @@ use rumqttd::{
     local::{LinkBuilder, LinkError, LinkRx, LinkTx},
     protocol::{Packet, Publish},
 };
-use tokio::sync::{mpsc, mpsc::Sender, oneshot};
+use tokio::sync::{Notify, mpsc, mpsc::Sender, oneshot};
 
 use super::{
     FromDevice,
@@ -44,10 +44,6 @@ const ROOM_BYTES: u64 = ((SEGMENTS - 1) * SEGMENT_BYTES / 2) as u64;
 
 /// Messages that one link is handed at once (rumqttd's own example uses 200).
 const BATCH: u64 = 200;
-
-/// How long the notice of a written command waits for a report to cross the bus with it. The device is at work just then,
-/// and each crossing wakes two threads; nothing that the hub shows is finer than a millisecond.
-const NOTICE_WAIT: Duration = Duration::from_millis(1);
 
 /// How often a canary is sent through each direction.
 const CANARY_EVERY: Duration = Duration::from_millis(250);
@@ -70,6 +66,8 @@ pub(super) struct Line<C> {
     topic: &'static str,
     pub(super) totals: LineTotals,
     state: Mutex<LineState<C>>,
+    /// There is something to hand to the router.
+    ready: Notify,
 }
 
 #[derive(Default)]
@@ -88,24 +86,23 @@ struct LineState<C> {
 impl<C> Line<C> {
     pub(super) fn new(topic: &'static str) -> Self {
         let lane = Lane::new(topic.len(), ROOM_BYTES);
-        Self { topic, totals: LineTotals::default(), state: Mutex::new(LineState { lane, link: None }) }
+        let state = Mutex::new(LineState { lane, link: None });
+        Self { topic, totals: LineTotals::default(), state, ready: Notify::new() }
     }
 
-    /// Puts a frame on its way; without a router it waits for one.
+    /// Puts a frame in line; without a router it waits for one.
     pub(super) fn push(&self, cargo: C, body_bytes: usize, write: impl FnOnce(&mut BytesMut)) {
-        let mut state = lock(&self.state);
-        state.lane.push(cargo, body_bytes, write);
-        self.pump(&mut state);
-    }
-
-    /// Puts a frame in line, for the next [`push`](Self::push) or [`send_off`](Self::send_off).
-    pub(super) fn add(&self, cargo: C, body_bytes: usize, write: impl FnOnce(&mut BytesMut)) {
         lock(&self.state).lane.push(cargo, body_bytes, write);
+        self.ready.notify_one();
     }
 
-    /// Puts on its way what was only put in line: the router's thread is woken once for all of it.
-    pub(super) fn send_off(&self) {
-        self.pump(&mut lock(&self.state));
+    /// Hands the router what was put in line, for ever. A task of its own, so that what many devices and callers put in
+    /// line in one turn of the runtime wakes the router's thread once.
+    async fn hand_over(&self) {
+        loop {
+            self.ready.notified().await;
+            self.pump(&mut lock(&self.state));
+        }
     }
 
     pub(super) fn waiting_bytes(&self) -> usize {
@@ -127,8 +124,11 @@ impl<C> Line<C> {
     fn arrived(&self, frame: &Bytes, now_ms: u64) -> Option<(Bytes, C)> {
         let mut state = lock(&self.state);
         let arrived = state.lane.arrived(frame, now_ms);
-        self.pump(&mut state);
+        let more = state.lane.has_more();
         drop(state);
+        if more {
+            self.ready.notify_one();
+        }
         match arrived {
             Arrived::Next(body, cargo) => return Some((body, cargo)),
             Arrived::Duplicate => count(&self.totals.duplicates),
@@ -207,20 +207,13 @@ struct Bus {
 pub(super) async fn start(core: Arc<Core>, hub: Sender<FromDevice>) -> Result<(), String> {
     let bus = build(0).await?;
     let (started_tx, started) = oneshot::channel();
+    let ends = core.clone();
+    tokio::spawn(async move {
+        let both = async { tokio::join!(ends.up.hand_over(), ends.down.hand_over()) };
+        let _stopped = ends.bus_stops.run_until_cancelled(both).await;
+    });
     tokio::spawn(supervise(core, hub, bus, started_tx));
     started.await.map_err(|_| "its supervisor ended".to_owned())
-}
-
-/// Sends off the notices of written commands that no report has taken along.
-pub(super) async fn send_notices(core: Arc<Core>) {
-    loop {
-        tokio::select! {
-            () = core.bus_stops.cancelled() => return,
-            () = core.notices.notified() => {}
-        }
-        tokio::time::sleep(NOTICE_WAIT).await;
-        core.up.send_off();
-    }
 }
 
 /// Runs one router after the other until the broker stops.

@@ -80,8 +80,11 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    // One thread for all that is asynchronous; the bus has its own, and what blocks has threads for that. A call goes through
+    // a dozen tasks and hardly computes: on one thread each hands over to the next without waking a processor, which took
+    // longer than the work. It is also all that a home needs (README, *How fast*).
     let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let done = runtime.block_on(work);
     // Not by dropping it: that would wait for the thread that reads standard input, until the client says something more.
     runtime.shutdown_background();

@@ -184,6 +184,8 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
         let allowed = Some("the description inside the hello");
         return Err(Mistake::new(Some(seq), ErrorWord::MissingField, Some("properties"), allowed));
     }
+    let label = |p: &hub::PropertyWire| Some((p.name.as_str().into(), p.label.as_deref()?.into()));
+    let labels = hello.properties.iter().filter_map(label).collect();
     let properties = hello.properties.into_iter().map(property).collect();
     let group = |names: Vec<String>| names.into_iter().map(Into::into).collect();
     let exclusive = hello.exclusive.into_iter().map(group).collect();
@@ -195,6 +197,8 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
             actions: hello.actions.into_iter().map(action).collect(),
             exclusive,
             preempts: hello.level >= PREEMPTS,
+            labels,
+            level: hello.level,
         }),
         status: status(hello.state, &hello.evidence),
         cause: cause(hello.cause),

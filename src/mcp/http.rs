@@ -35,6 +35,10 @@ const DELIVERY_MAX: Duration = Duration::from_secs(1);
 /// back for it first still gets it; `check_operation` tells what became of any.
 const ANSWERS_KEPT: Duration = Duration::ZERO;
 
+/// Events of one call that wait for a slow client, and that are kept for one that comes back. A call has two (its stream's
+/// beginning, its answer); the SDK sets memory aside for all of them at each call, and the session waits when they are full.
+const EVENTS_KEPT: usize = 6;
+
 /// The protocol version from which on requests have no session.
 const SESSIONLESS_FROM: &str = "2026-07-28";
 
@@ -90,6 +94,7 @@ pub fn router(server: Server, http: Http) -> Router {
 fn session_config() -> SessionConfig {
     let mut config = SessionConfig::default(); // non-exhaustive: no other way
     config.completed_cache_ttl = ANSWERS_KEPT;
+    config.channel_capacity = EVENTS_KEPT;
     config
 }
 

@@ -55,7 +55,7 @@ use crate::{
 
 pub use arguments::{Part, Refused, Request, Together, parse};
 pub use bridge::{BridgeError, run as bridge};
-pub use catalogue::{Tool, instructions, tool_list};
+pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
 pub use house::{Entry, Group, House, Meant, Switch};
 pub use http::{Http, router};

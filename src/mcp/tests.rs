@@ -6,9 +6,12 @@ use serde_json::{Value as Json, json};
 use super::*;
 use crate::{
     fleet::Card,
-    names::{Label, Name, Thing},
+    names::{Label, Name, Part, Thing},
     property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
-    twin::words::{OpId, Presence, Refusal, RefusalWord},
+    twin::{
+        wish::Wish,
+        words::{OpId, Presence, Refusal, RefusalWord},
+    },
 };
 
 fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, settable: bool) -> Card {
@@ -139,6 +142,151 @@ fn s2_9_a_name_that_is_not_exactly_one_device_moves_nothing() {
     let near = refusal(Tool::SwitchDevice, json!({"device": "front dor lock", "to": "locked"}));
     let Refusal::UnknownDevice { near, .. } = near else { panic!("{near:?}") };
     assert_eq!(near.first().map(String::as_str), Some("front door lock"));
+}
+
+/// A board with so many relays, all lamps.
+fn board(relays: &[&str]) -> Card {
+    let one = card("board", "board", "板子", Some(("hall", "门厅")), Role::Light, true);
+    let relay = one.description.as_ref().unwrap().properties[0].clone();
+    let properties = relays.iter().map(|name| Property { name: (*name).into(), ..relay.clone() }).collect();
+    let labels = vec![("r1".into(), "porch lamp".into())];
+    Card { description: Some(Arc::new(Description { properties, labels, ..Description::default() })), ..one }
+}
+
+fn switch_in(house: &House, device: &str) -> Result<Request, Refused> {
+    parse(Tool::SwitchDevice, json!({"device": device, "to": "on"}).as_object().unwrap(), house)
+}
+
+#[test]
+fn s2_9_a_board_with_several_relays_is_as_many_lamps() {
+    let house = |card: Card| House::new(&[card], Arc::default(), Lang::En);
+    let plain = house(board(&["r1", "r2"]));
+    let Refusal::AmbiguousName { candidates, .. } = switch_in(&plain, "board").unwrap_err().refusal else {
+        panic!("nobody can know which relay is meant")
+    };
+    assert_eq!(candidates, ["board r1", "board r2"]);
+    let mut named = board(&["r1", "r2"]);
+    let label = Label { en: "corridor lamp".into(), zh: "走廊灯".into() };
+    named.name.parts = vec![Part { property: "r2".into(), label: Some(label), room: None }];
+    named.name.proposals = true;
+    let named = house(named);
+    for (asked, property) in [
+        ("corridor lamp", "r2"),
+        ("门厅的走廊灯", "r2"),
+        ("hall corridor lamp", "r2"),
+        ("porch lamp", "r1"),
+        ("board.r1", "r1"),
+    ] {
+        let Ok(Request::Set { wish, .. }) = switch_in(&named, asked) else { panic!("{asked}") };
+        assert_eq!(&*wish.property, property, "{asked}");
+    }
+    let listed: Vec<&str> = named.listed().map(|e| e.shown.as_str()).collect();
+    assert_eq!(listed, ["porch lamp", "corridor lamp"], "the board itself is nothing beside them");
+    assert!(matches!(switch_in(&plain, "porch lamp"), Err(Refused { refusal: Refusal::UnknownDevice { .. }, .. })));
+    let Ok(Request::Together(all)) = switch_in(&named, "all the lights in the hall") else { panic!("a group") };
+    assert_eq!(all.members.len(), 2);
+    assert_eq!(named.naming(&DeviceId::new("board").unwrap(), Some("r2")).spoken, "corridor lamp");
+}
+
+#[test]
+fn s2_9_whatever_is_offered_is_understood_when_it_comes_back() {
+    let room = Some(("study", "书房"));
+    let lamps = [
+        card("a", "lamp", "灯", None, Role::Light, true),
+        card("b", "lamp", "灯", None, Role::Light, true),
+        card("c", "lamp", "灯", room, Role::Light, true),
+        card("d", "lamp", "灯", room, Role::Light, true),
+        card("lamp", "strip", "灯带", room, Role::Light, true),
+        board(&["r1", "r2", "r3"]),
+    ];
+    for lang in [Lang::En, Lang::Zh] {
+        let house = House::new(&lamps, Arc::default(), lang);
+        for asked in ["灯", "书房的灯", "study lamp", "bord", "lamps in the studdy", "板子", "study lights"] {
+            let offered = match house.find(asked) {
+                Meant::Several(offered) | Meant::Nobody(offered) => offered,
+                Meant::Thing(entry) => vec![entry.shown.clone()],
+                Meant::Group(group) => vec![group.shown.clone()],
+            };
+            assert!(!offered.is_empty(), "{asked}");
+            for name in &offered {
+                let understood = match house.find(name) {
+                    Meant::Thing(entry) => entry.shown == *name,
+                    Meant::Group(group) => group.shown == *name,
+                    Meant::Several(_) | Meant::Nobody(_) => false,
+                };
+                assert!(understood, "{name:?} was offered for {asked:?}");
+            }
+        }
+        let all: Vec<&String> =
+            house.listed().map(|e| &e.shown).chain(house.groups().iter().map(|g| &g.shown)).collect();
+        let distinct: std::collections::HashSet<&&String> = all.iter().collect();
+        assert_eq!(distinct.len(), all.len());
+    }
+}
+
+#[test]
+fn levels_options_and_actions_are_checked_against_the_device() {
+    let base = card("ac", "air conditioner", "空调", None, Role::Heater, true);
+    let power = base.description.as_ref().unwrap().properties[0].clone();
+    let target = Property {
+        name: "target".into(),
+        kind: Kind::Number,
+        unit: Some("°C".into()),
+        min: Some(16.0),
+        max: Some(30.0),
+        step: Some(0.5),
+        ..power.clone()
+    };
+    let mode =
+        Property { name: "mode".into(), kind: Kind::Enum, values: vec!["cool".into(), "heat".into()], ..power.clone() };
+    let colour = Property { name: "glow".into(), kind: Kind::Colour, ..power.clone() };
+    let properties = vec![power, target, mode, colour];
+    let cards = [Card { description: Some(Arc::new(Description { properties, ..Description::default() })), ..base }];
+    let house = House::new(&cards, Arc::default(), Lang::En);
+    let ask = |tool, arguments: Json| parse(tool, arguments.as_object().unwrap(), &house);
+    let wish = |tool, arguments: Json| match ask(tool, arguments) {
+        Ok(Request::Set { wish, .. }) => wish,
+        other => panic!("{other:?}"),
+    };
+    let refusal = |tool, arguments: Json| ask(tool, arguments).unwrap_err().refusal;
+    let (level, option) = (Tool::SetDeviceLevel, Tool::SetDeviceOption);
+    assert_eq!(
+        wish(level, json!({"device": "空调", "property": "target", "level": 22})),
+        Wish::to("target", Value::Number(22.0))
+    );
+    assert_eq!(
+        wish(level, json!({"device": "ac", "level": "21.5"})),
+        Wish::to("target", Value::Number(21.5)),
+        "the only one"
+    );
+    assert_eq!(wish(level, json!({"device": "ac", "level": 2, "how": "down_by"})), Wish::by("target", -2.0));
+    assert!(matches!(refusal(level, json!({"device": "ac", "level": 35})), Refusal::InvalidValue { .. }));
+    assert!(matches!(
+        refusal(level, json!({"device": "ac", "level": "warm"})),
+        Refusal::InvalidArgument { parameter: "level", .. }
+    ));
+    assert!(matches!(
+        refusal(level, json!({"device": "ac", "level": -1, "how": "up_by"})),
+        Refusal::InvalidArgument { .. }
+    ));
+    assert!(matches!(
+        refusal(level, json!({"device": "ac", "property": "volume", "level": 1})),
+        Refusal::UnknownProperty { .. }
+    ));
+    let missing = Refusal::MissingArgument { parameter: "level", allowed: "16 to 30 °C".into() };
+    assert_eq!(refusal(level, json!({"device": "ac"})), missing);
+    let heat = json!({"device": "ac", "property": "mode", "option": "HEAT"});
+    assert_eq!(wish(option, heat), Wish::to("mode", Value::Text("heat".into())));
+    let red = json!({"device": "ac", "property": "glow", "option": "red"});
+    assert_eq!(wish(option, red), Wish::to("glow", Value::Text("#ff0000".into())));
+    let dry = json!({"device": "ac", "property": "mode", "option": "dry"});
+    assert!(matches!(refusal(option, dry), Refusal::InvalidValue { .. }));
+    let which = Refusal::MissingArgument { parameter: "property", allowed: "mode, glow".into() };
+    assert_eq!(refusal(option, json!({"device": "ac", "option": "heat"})), which);
+    assert!(matches!(
+        refusal(Tool::RunDeviceAction, json!({"device": "ac", "action": "stop"})),
+        Refusal::UnknownProperty { .. }
+    ));
 }
 
 #[test]

@@ -97,6 +97,10 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
             let naming = house.naming(&device, Some(&wish.property));
             answer::reply(&fleet.set(caller, &device, wish, answer_by).await, &naming, lang)
         }
+        Request::Run { device, action } => {
+            let naming = house.naming(&device, Some(&action));
+            answer::reply(&fleet.run(caller, &device, action, Vec::new(), answer_by).await, &naming, lang)
+        }
         Request::Together(wanted) => together::carry_out(fleet, house, wanted, caller, answer_by).await,
         Request::Unheard { device } => {
             answer::refusal(&Refusal::Offline { last_heard: None }, Some(&house.naming(&device, None)), lang)

@@ -67,7 +67,11 @@ impl Store for Kept {
 impl Body {
     /// The board as its firmware of this run has it.
     pub(super) fn new(world: &Arc<World>, options: &Options) -> Self {
-        let fault = world.lock().fault;
+        let fault = {
+            let mut inner = world.lock();
+            inner.reborn();
+            inner.fault
+        };
         let Made { properties, actions, exclusive } = options.kind.made(options.speed, options.stable_ms, fault);
         let (specs, sources): (Vec<_>, Vec<_>) = properties.into_iter().unzip();
         let gauge = |source: &Source| if let Source::Gauge(gauge, by) = source { Some((*gauge, *by)) } else { None };

@@ -84,6 +84,8 @@ pub(super) struct Inner {
     pub(super) reverts: Vec<Option<f64>>,
     /// Nothing can be read: the board is about to crash.
     pub(super) dark: bool,
+    /// It has crashed, and the next run has not begun.
+    pub(super) crashed: bool,
     /// An action is at work.
     pub(super) acting: bool,
     /// How often each action really took place.
@@ -114,6 +116,7 @@ impl World {
             lies: vec![None; axes],
             reverts: vec![None; axes],
             dark: false,
+            crashed: false,
             acting: false,
             acts: [0; 4],
             held_s: None,
@@ -174,8 +177,8 @@ impl World {
                 }
                 Event::Act(action) => self.act(inner, action),
                 Event::Reboot => {
-                    (inner.dark, inner.acting) = (false, false);
-                    inner.spent = inner.fault != Fault::BrownOut;
+                    // What is left of this run must neither read nor begin anything any more.
+                    (inner.dark, inner.crashed) = (true, true);
                     self.control.send_modify(|control| control.boots += 1);
                 }
             }
@@ -307,6 +310,13 @@ impl Inner {
         }
     }
 
+    /// A run begins.
+    pub(super) fn reborn(&mut self) {
+        self.spent |= self.crashed && self.fault != Fault::BrownOut;
+        (self.dark, self.crashed, self.acting) = (false, false, false);
+        self.events.retain(|(_, event)| *event != Event::Reboot);
+    }
+
     fn next_event(&self) -> Option<(usize, f64)> {
         let all = self.events.iter().enumerate().map(|(at, (due_s, _))| (at, *due_s));
         all.reduce(|first, other| if other.1 < first.1 { other } else { first })
@@ -330,7 +340,7 @@ impl Inner {
             return (true, None);
         }
         if fault == Fault::RebootBefore {
-            let first = !self.events.iter().any(|(_, event)| *event == Event::Reboot);
+            let first = !self.crashed && !self.events.iter().any(|(_, event)| *event == Event::Reboot);
             return (false, first.then_some(CRASH_S));
         }
         let now_s = self.now_s;

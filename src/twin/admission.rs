@@ -1,6 +1,9 @@
 //! Whether a wish begins, queues or is refused (semantics 2.5, 3.5, 4.1, 4.5, 4.9, 5.5).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{Property, PropertyName, Role},
@@ -116,7 +119,7 @@ impl Twin {
         operation.required = required(property);
         operation.allowance = self.settings.report(property);
         operation.stable = self.settings.stable(property);
-        operation.spec = Some(property.clone());
+        operation.spec = Some(Arc::new(property.clone()));
         // What must not be left half-way with nobody listening has to fit as a whole (semantics 4.9).
         let whole = if !property.repeatable || can_do_harm(property.role) {
             operation.allowance.saturating_sub(self.settings.report_margin) + operation.stable

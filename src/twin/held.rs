@@ -120,18 +120,21 @@ impl Twin {
         }
     }
 
-    /// Sends the held wishes that are due.
-    pub(super) fn pursue(&mut self, now: Instant) {
+    /// Places the held wishes that are due. Whether there were any.
+    pub(super) fn pursue(&mut self, now: Instant) -> bool {
         if self.line.session.is_none() || self.stopping || self.line.bus_down {
-            return;
+            return false;
         }
         let due = |(name, held): &(&PropertyName, &Held)| held.due(now) && !self.slots.contains_key(*name);
         let names: Vec<PropertyName> = self.held.iter().filter(due).map(|(name, _)| name.clone()).collect();
+        let any = !names.is_empty();
         for name in names {
             let Some(property) = self.held_property(&name) else { continue };
             let by = now + self.settings.act_by_max;
             let Some(held) = self.held.get_mut(&name) else { continue };
             held.sent += 1;
+            // Should it come to nothing at once, it is not tried again at once.
+            held.next_at = now + pause(&held.op, held.attempts.saturating_add(1));
             let (waiter, admitted_at) = match held.stored.take() {
                 Some((waiter, since)) => (Waiter { expires_at: by, ..waiter }, since),
                 None => (nobody(&held.op, held.sent, by), now),
@@ -144,9 +147,9 @@ impl Twin {
                 && let Some(held) = self.held.get_mut(&name)
             {
                 held.attempts = held.attempts.saturating_add(1);
-                held.next_at = now + pause(&held.op, held.attempts);
             }
         }
+        any
     }
 
     /// Values changed that no operation was about: whoever changed them has the last word, unless the device did it by

@@ -19,6 +19,7 @@
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
 //! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
 //! | `action.rs` | what leaves no state, and values that come about by it |
+//! | `drift.rs` | reading again what nobody tells |
 //! | `verify.rs` | independent measurements |
 //! | `held.rs` | wishes that outlive their operation |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
@@ -33,6 +34,7 @@
 
 mod action;
 mod admission;
+mod drift;
 mod evidence;
 mod held;
 pub mod input;
@@ -171,8 +173,11 @@ impl Twin {
             Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
         }
-        self.pursue(now);
+        self.reconcile(now);
         self.begin_due(now);
+        if self.pursue(now) {
+            self.begin_due(now);
+        }
     }
 
     /// The next thing to do, until there is none.
@@ -189,6 +194,7 @@ impl Twin {
             .chain(self.line.suspect_at(&self.settings))
             .chain(self.opens_at())
             .chain(self.held_deadline())
+            .chain(self.reconcile_at())
             .min()
     }
 

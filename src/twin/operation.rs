@@ -1,6 +1,9 @@
 //! One operation: an attempt to make one wish true (semantics 1), its stages and what it waits for.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{Evidence, Predicate, Property, PropertyName, Value},
@@ -37,7 +40,7 @@ pub(super) struct Operation {
     pub(super) target: Target,
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
-    pub(super) spec: Option<Property>,
+    pub(super) spec: Option<Arc<Property>>,
     /// The value before its command went out, as far as it was known.
     pub(super) before: Option<Value>,
     /// When it is as wished; known once it was sent (semantics 3.1).

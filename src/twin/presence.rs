@@ -23,6 +23,10 @@ pub(super) struct Line {
     /// When the session began: what was heard before is of another (semantics 3.8).
     pub(super) session_since: Option<Instant>,
     pub(super) last_heard: Option<Instant>,
+    /// When it last told a value, or was asked for lack of one (semantics 3.11).
+    pub(super) told_at: Option<Instant>,
+    /// How often it was asked for lack of one: part of the questions' ids.
+    pub(super) reads: u32,
     pub(super) bus_down: bool,
 }
 
@@ -34,6 +38,8 @@ impl Default for Line {
             session: None,
             session_since: None,
             last_heard: None,
+            told_at: None,
+            reads: 0,
             bus_down: false,
         }
     }
@@ -76,6 +82,7 @@ impl Twin {
         self.alive(now);
         self.line.session = Some(session.clone());
         self.line.session_since = Some(now);
+        self.line.told_at = Some(now);
         self.send(Command::Welcome { session });
         let rebooted = self.reported.boot().is_some_and(|boot| *boot != hello.boot);
         if self.description.as_ref() != Some(&hello.description) {
@@ -124,6 +131,7 @@ impl Twin {
         if session.is_some() {
             self.line.session = session;
             self.line.session_since = Some(now);
+            self.line.told_at = Some(now);
             self.set_presence(Presence::Online);
             self.expire_presence(now);
         }

@@ -34,6 +34,9 @@ impl Twin {
         };
         let merged = self.reported.merge(now, report.seq, &report.status, &description, &by);
         self.note_malformed(report.seq, &merged);
+        if !merged.carried.is_empty() {
+            self.line.told_at = Some(now);
+        }
         match &report.body {
             Body::Heartbeat => {}
             Body::Action { op, result, reason, eta, clamped } => {

@@ -1,6 +1,9 @@
 //! How operations end, and what changes the truth of it afterwards: a late success, a revert (semantics 3.7, 6.1, 6.3).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     property::{DeviceId, Evidence, Predicate, Property, PropertyName, Value},
@@ -221,8 +224,8 @@ impl Twin {
             reason: settled.reason,
             elapsed: settled.elapsed,
         });
-        let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned();
-        let required = property.as_ref().map_or(Evidence::Firmware, required);
+        let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned().map(Arc::new);
+        let required = property.as_deref().map_or(Evidence::Firmware, required);
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             waiters,

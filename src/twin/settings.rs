@@ -40,6 +40,8 @@ pub struct Settings {
     pub just_started: Duration,
     /// How often a device is asked to send its heartbeat; it is `suspected` after 2.5 of them.
     pub heartbeat: Duration,
+    /// A device that has told no value for so long is asked (semantics 3.11); zero: never.
+    pub reconcile: Duration,
     /// How long after its end an operation's truth is watched (semantics 6.3).
     pub watch: Duration,
     /// How old a reported value may be that a relative wish starts from; an older one is asked for anew (semantics 4.6).
@@ -53,7 +55,8 @@ pub struct Settings {
     pub joined_max: usize,
     /// Questions of callers that may be open at once. One more is refused `queue_full`.
     pub queries_max: usize,
-    /// Ended operations that are remembered for `check_operation`. The oldest is forgotten.
+    /// Ended operations that are remembered for `check_operation`, some half a kilobyte each: 32 are the last hours of a
+    /// lamp. The oldest is forgotten.
     pub records_max: usize,
 }
 
@@ -78,13 +81,14 @@ impl Settings {
             recently_seen: ms(60_000),
             just_started: ms(30_000),
             heartbeat: ms(10_000),
+            reconcile: Duration::ZERO,
             watch: ms(600_000),
             base_max_age: ms(10_000),
             queued_max: 8,
             waiting_max: 32,
             joined_max: 16,
             queries_max: 32,
-            records_max: 64,
+            records_max: 32,
         }
     }
 

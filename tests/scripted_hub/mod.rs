@@ -204,6 +204,17 @@ impl Peer {
         }
     }
 
+    /// The next state that nobody asked for; answers and reports before it are read over.
+    pub(crate) async fn unasked_among_answers(&mut self) -> DeviceState {
+        loop {
+            if let Event::DeviceState(state) = self.event().await.event
+                && state.op.is_none()
+            {
+                return state;
+            }
+        }
+    }
+
     /// Reads until an event has come that cannot be read.
     pub(crate) async fn bad_event(&mut self) -> DecodeError {
         while self.unreadable.is_empty() {

@@ -239,3 +239,19 @@ fn s3_5_a_pulse_is_never_sent_twice() {
     assert_eq!(bench.outcome("a").0, Outcome::Interrupted);
     assert_eq!(runs(&bench), ["a pulse"]);
 }
+
+#[test]
+fn fault_no_report_path_at_all_infrared() {
+    let mut bench = Bench::unknown(vec![Property { feedback: Evidence::None, ..relay() }]);
+    bench.connect(0);
+    bench.hello_of(0, Vec::new(), Cause::Boot, None);
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    assert_eq!(bench.outcome("a"), (Outcome::SentUnverified, Stage::WaitingDeviceReport, None));
+    let settled = bench.settled("a").1;
+    assert_eq!(
+        (settled.found, settled.confirmed_by),
+        (None, Evidence::None),
+        "the state is unknown, and said to be so"
+    );
+}

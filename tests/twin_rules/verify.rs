@@ -172,3 +172,19 @@ fn s3_10_a_wish_that_is_not_named_is_not_verified() {
     bench.converge(100, "a", ON);
     assert_eq!(asks(&bench), 0);
 }
+
+#[test]
+fn fault_pin_right_sensor_disagrees_load_without_power() {
+    let mut bench = completed(ON, 0.0);
+    measures(&mut bench, 450, watts(0.0));
+    bench.until(20_000);
+    let ended = (Outcome::Contradicted, Stage::WaitingSensor, Some(Reason::SensorDiffers));
+    assert_eq!(bench.outcome("a"), ended);
+    let settled = bench.settled("a").1;
+    assert_eq!(
+        settled.found.map(|found| (found.value, found.evidence)),
+        Some((ON, Evidence::Pin)),
+        "the contact moved"
+    );
+    assert_eq!(settled.measured.and_then(|m| m.value), Some(Value::Number(0.0)), "the load is dead");
+}

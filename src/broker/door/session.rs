@@ -3,11 +3,13 @@
 
 use std::{
     io::ErrorKind,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use tokio::net::TcpStream;
+use tokio_util::io::poll_read_buf;
 
 use super::{
     codec::{Bad, Packet, Publish, Reason, Subscribe, Unsubscribe, decode, encode},
@@ -15,7 +17,7 @@ use super::{
     spawn_farewell,
 };
 use crate::broker::{
-    Closed, MqttVersion, NO_NOTICE, Receipt,
+    Closed, FromDevice, MqttVersion, NO_NOTICE, Receipt,
     conn::{Conn, State},
     core::{Cargo, Core},
     counters::count,
@@ -92,6 +94,10 @@ impl Session {
                 if let Some(why) = state.closed {
                     return Poll::Ready(Ended { why, code: code_for(why) });
                 }
+                if state.lets_others_go_first() {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
             }
             if let Err(ended) = self.flush(cx) {
                 return Poll::Ready(ended);
@@ -131,18 +137,14 @@ impl Session {
     /// Reads what has come.
     fn read(&mut self, cx: &mut Context<'_>, unread: &mut Vec<u8>) -> Poll<Result<(), Ended>> {
         let lost = Err(Ended::silently(Closed::Lost));
-        loop {
-            if ready!(self.socket.poll_read_ready(cx)).is_err() {
-                return Poll::Ready(lost);
-            }
-            unread.reserve(READ_BYTES);
-            return match self.socket.try_read_buf(unread) {
-                Ok(0) => Poll::Ready(lost),
-                Ok(_) => Poll::Ready(Ok(())),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(_) => Poll::Ready(lost),
-            };
+        if ready!(self.socket.poll_read_ready(cx)).is_err() {
+            return Poll::Ready(lost);
         }
+        unread.reserve(READ_BYTES);
+        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.socket), cx, unread)) {
+            Ok(0) | Err(_) => lost,
+            Ok(_) => Ok(()),
+        })
     }
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
@@ -168,24 +170,13 @@ impl Session {
             if command.ticket == NO_NOTICE {
                 continue;
             }
-            let kind = Kind::Written { ticket: command.ticket };
-            let cargo = Cargo { place: command.place, receipt: None };
-            self.core.tell_next(&self.conn.device, self.conn.number, kind, b"", cargo);
-            self.core.notices.notify_one();
+            let (device, ticket) = (self.conn.device.clone(), command.ticket);
+            command.place.send(FromDevice::Written { device, ticket });
         }
     }
 
-    /// Works off whole packets from the front of `unread`. What they told goes off together.
+    /// Works off whole packets from the front of `unread`.
     fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
-        if unread.is_empty() {
-            return Ok(Flow::On);
-        }
-        let worked = self.work_off(unread);
-        self.core.up.send_off();
-        worked
-    }
-
-    fn work_off(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let mut done = 0;
         let flow = loop {
             let rest = &unread[done..];
@@ -269,7 +260,7 @@ impl Session {
         let receipt = Some(Receipt::new(&self.core, &self.conn, slot, cost_bytes));
         // Under the lock, so that nothing of this connection is told after its end.
         let (device, number) = (&self.conn.device, self.conn.number);
-        self.core.tell_next(device, number, kind, publish.payload, Cargo { place, receipt });
+        self.core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
         Ok(Flow::On)
     }
 

@@ -17,7 +17,7 @@ use crate::{
     names::Thing,
     property::{DeviceId, PropertyName},
     twin::{
-        wish::Wish,
+        wish::{ActionName, Wish},
         words::{OpId, Refusal},
     },
 };
@@ -48,6 +48,13 @@ pub enum Request {
     },
     /// Makes several wishes true, side by side (semantics 7.1).
     Together(Together),
+    /// Has a device do something that leaves no state.
+    Run {
+        /// The device.
+        device: DeviceId,
+        /// The action.
+        action: ActionName,
+    },
     /// Something of a device that has not greeted this hub yet: what can be done with it is not known.
     Unheard {
         /// The device.
@@ -124,6 +131,7 @@ pub fn parse(tool: Tool, arguments: &Map<String, Json>, house: &House) -> Result
         },
         Tool::SetDeviceLevel => given.level(given.device()?),
         Tool::SetDeviceOption => given.option(given.device()?),
+        Tool::RunDeviceAction => given.action(given.device()?),
         Tool::ActivateScene => given.scene(),
         Tool::CheckOperation => {
             let operation = given.text("operation", "the id of an operation")?.map(|id| OpId::new(&id));

@@ -160,6 +160,26 @@ impl<'a> Given<'a> {
         }
     }
 
+    /// Something that leaves no state.
+    pub(super) fn action(&self, entry: &Entry) -> Result<Request, Refused> {
+        if !entry.heard() {
+            return Ok(Request::Unheard { device: entry.thing.device.clone() });
+        }
+        let about = |r: Refused| r.of(entry, None);
+        let listed = entry.actions().map(|a| &*a.name).collect::<Vec<_>>().join(", ");
+        if listed.is_empty() {
+            return Err(about(refused(Refusal::UnknownProperty { asked: "action".to_owned(), known: Vec::new() })));
+        }
+        let Some(asked) = self.text("action", &listed).map_err(about)? else {
+            return Err(about(refused(Refusal::MissingArgument { parameter: "action", allowed: listed })));
+        };
+        let exact = entry.actions().find(|a| *a.name == *asked);
+        let Some(action) = exact.or_else(|| entry.actions().find(|a| a.name.eq_ignore_ascii_case(&asked))) else {
+            return Err(about(invalid("action", &Json::from(asked), listed)));
+        };
+        Ok(Request::Run { device: entry.thing.device.clone(), action: action.name.clone() })
+    }
+
     /// A scene.
     pub(super) fn scene(&self) -> Result<Request, Refused> {
         let lang = self.house.lang();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rmcp::model::{Tool as McpTool, ToolAnnotations};
 
+use self::schema::Lists;
 use super::house::House;
 
 pub use texts::instructions;
@@ -29,6 +30,8 @@ pub enum Tool {
     SetDeviceLevel,
     /// `set_device_option`
     SetDeviceOption,
+    /// `run_device_action`
+    RunDeviceAction,
     /// `activate_scene`
     ActivateScene,
     /// `check_operation`
@@ -45,6 +48,7 @@ impl Tool {
         Self::SwitchDevice,
         Self::SetDeviceLevel,
         Self::SetDeviceOption,
+        Self::RunDeviceAction,
         Self::ActivateScene,
         Self::CheckOperation,
         Self::Ping,
@@ -58,6 +62,7 @@ impl Tool {
             Self::SwitchDevice => "switch_device",
             Self::SetDeviceLevel => "set_device_level",
             Self::SetDeviceOption => "set_device_option",
+            Self::RunDeviceAction => "run_device_action",
             Self::ActivateScene => "activate_scene",
             Self::CheckOperation => "check_operation",
             Self::Ping => "ping",
@@ -77,6 +82,7 @@ impl Tool {
             Self::SwitchDevice => &["device", "to", "user_request"],
             Self::SetDeviceLevel => &["device", "property", "level", "how", "user_request"],
             Self::SetDeviceOption => &["device", "property", "option", "user_request"],
+            Self::RunDeviceAction => &["device", "action", "user_request"],
             Self::ActivateScene => &["scene", "user_request"],
             Self::CheckOperation => &["device", "operation"],
             Self::Ping => &[],
@@ -91,17 +97,31 @@ impl Tool {
             Self::SwitchDevice => house.switchable().next().is_some(),
             Self::SetDeviceLevel => house.listed().any(|e| e.levels().next().is_some()),
             Self::SetDeviceOption => house.listed().any(|e| e.options().next().is_some()),
+            Self::RunDeviceAction => house.entries().iter().any(|e| e.actions().next().is_some()),
             Self::ActivateScene => !house.scenes().is_empty(),
             Self::CheckOperation => {
-                let others = [Self::SwitchDevice, Self::SetDeviceLevel, Self::SetDeviceOption, Self::ActivateScene];
-                others.into_iter().any(|tool| tool.applies(house))
+                let moving = Self::ALL.iter().filter(|tool| !tool.only_reads());
+                moving.into_iter().any(|tool| tool.applies(house))
             }
+        }
+    }
+
+    /// Whether it moves nothing.
+    pub fn only_reads(self) -> bool {
+        match self {
+            Self::FindDevices | Self::GetDeviceState | Self::CheckOperation | Self::Ping => true,
+            Self::SwitchDevice
+            | Self::SetDeviceLevel
+            | Self::SetDeviceOption
+            | Self::RunDeviceAction
+            | Self::ActivateScene => false,
         }
     }
 
     fn annotations(self) -> ToolAnnotations {
         // Nothing here reaches beyond the home, so no world is open; for a tool that only reads the other hints mean nothing.
-        // What sets a value is repeatable by nature, except by "up" and "down", and destroys nothing.
+        // What sets a value is repeatable by nature, except by "up" and "down", and destroys nothing; an
+        // action may be anything.
         let annotations = ToolAnnotations::new().open_world(false);
         match self {
             Self::FindDevices | Self::GetDeviceState | Self::CheckOperation | Self::Ping => annotations.read_only(true),
@@ -109,18 +129,36 @@ impl Tool {
                 annotations.read_only(false).destructive(false).idempotent(true)
             }
             Self::SetDeviceLevel => annotations.read_only(false).destructive(false).idempotent(false),
+            Self::RunDeviceAction => annotations.read_only(false).destructive(true).idempotent(false),
         }
     }
 }
 
-/// The `tools` array for a house.
+/// The largest `tools` array, bytes of compact JSON: what one relay reads at once. In a house that would need more, lists
+/// are dropped, names first: what is said of a tool is worth more than what could be asked for with `find_devices`.
+pub const CATALOGUE_BYTES_MAX: usize = 8 * 1024;
+
+/// The `tools` array for a house, at most [`CATALOGUE_BYTES_MAX`].
 pub fn tool_list(house: &House) -> Vec<McpTool> {
+    let fits = |tools: &Vec<McpTool>| {
+        serde_json::to_string(tools).expect("strings and maps with string keys always serialise").len()
+            <= CATALOGUE_BYTES_MAX
+    };
+    let full = tools(house, Lists { names: true, words: true });
+    if fits(&full) {
+        return full;
+    }
+    let unnamed = tools(house, Lists { names: false, words: true });
+    if fits(&unnamed) { unnamed } else { tools(house, Lists { names: false, words: false }) }
+}
+
+fn tools(house: &House, lists: Lists) -> Vec<McpTool> {
     let output = Arc::new(schema::output());
     Tool::ALL
         .iter()
         .filter(|tool| tool.applies(house))
         .map(|tool| {
-            McpTool::new(tool.as_str(), texts::description(*tool, house), schema::input(*tool, house))
+            McpTool::new(tool.as_str(), texts::description(*tool, house), schema::input(*tool, house, lists))
                 .with_annotations(tool.annotations())
                 .with_raw_output_schema(output.clone())
         })

@@ -15,17 +15,27 @@ use crate::{
 /// Above so many names the `device` list is dropped: the catalogue must stay small, and `find_devices` knows them.
 const ENUM_NAMES_MAX: usize = 24;
 
-/// Above so many modes and colours the `option` list is dropped; a wrong one is refused with those of the device.
+/// Above so many properties, modes or actions their list is dropped; a wrong one is refused with those of the device.
 const ENUM_OPTIONS_MAX: usize = 40;
 
+/// Which lists a catalogue may carry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lists {
+    /// Names of things and rooms.
+    pub(super) names: bool,
+    /// Properties, modes and actions.
+    pub(super) words: bool,
+}
+
 /// The parameters of a tool.
-pub(super) fn input(tool: Tool, house: &House) -> JsonObject {
+pub(super) fn input(tool: Tool, house: &House, lists: Lists) -> JsonObject {
     let lang = house.lang();
-    let mut all = Parameters { lang, properties: Map::new(), required: Vec::new() };
+    let mut all = Parameters { lang, lists, properties: Map::new(), required: Vec::new() };
     match tool {
         Tool::FindDevices => {
             if !house.rooms().is_empty() {
-                all.one_of("room", ("room", "房间名"), house.rooms());
+                let rooms: Vec<&str> = house.rooms().iter().map(String::as_str).collect();
+                all.names("room", ("room", "房间名"), &rooms);
             }
             all.text("query", ("part of a name", "名称中的几个字"));
         }
@@ -41,7 +51,7 @@ pub(super) fn input(tool: Tool, house: &House) -> JsonObject {
             let figures = figures::figures(house);
             let properties: Vec<&str> = figures.iter().map(figures::Figure::name).collect();
             all.bare_names("device", &names(house.listed().filter(|e| e.levels().next().is_some())));
-            all.names("property", ("what to set", "要调的量"), &properties);
+            all.words("property", ("what to set", "要调的量"), &properties);
             all.put(
                 "level",
                 json!({"type": "number", "description": text(lang, "number without unit", "数值，不带单位")}),
@@ -56,13 +66,21 @@ pub(super) fn input(tool: Tool, house: &House) -> JsonObject {
             let properties = distinct(optional().flat_map(Entry::options).map(|p| &*p.name));
             let options = distinct(optional().flat_map(Entry::options).flat_map(options_of));
             all.bare_names("device", &names(optional()));
-            all.bare_names("property", &properties);
-            match options.len() > ENUM_OPTIONS_MAX {
-                true => all.text("option", ("option", "选项")),
-                false => all.one_of("option", ("option", "选项"), &options),
+            match lists.words {
+                true => all.put("property", json!({"type": "string", "enum": properties})),
+                false => all.bare("property"),
             }
+            all.words("option", ("option", "选项"), &options);
             all.bare("user_request");
             all.required.extend(["device", "property", "option"]);
+        }
+        Tool::RunDeviceAction => {
+            let acting = || house.entries().iter().filter(|e| e.actions().next().is_some());
+            let actions = distinct(acting().flat_map(Entry::actions).map(|a| &*a.name));
+            all.bare_names("device", &names(acting()));
+            all.words("action", ("action", "动作"), &actions);
+            all.bare("user_request");
+            all.required.extend(["device", "action"]);
         }
         Tool::ActivateScene => {
             let scenes: Vec<&str> = house.scenes().iter().map(|s| s.label.get(lang)).collect();
@@ -138,6 +156,7 @@ fn distinct<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
 
 struct Parameters {
     lang: Lang,
+    lists: Lists,
     properties: Map<String, Json>,
     required: Vec<&'static str>,
 }
@@ -163,15 +182,24 @@ impl Parameters {
 
     /// Names, as a list while they are few.
     fn names(&mut self, name: &str, described: (&str, &str), names: &[&str]) {
-        if names.len() > ENUM_NAMES_MAX {
+        if names.len() > ENUM_NAMES_MAX || !self.lists.names {
             self.text(name, described);
         } else {
             self.one_of(name, described, names);
         }
     }
 
+    /// Words of the devices, as a list while they are few.
+    fn words(&mut self, name: &str, described: (&str, &str), words: &[&str]) {
+        if words.len() > ENUM_OPTIONS_MAX || !self.lists.words {
+            self.text(name, described);
+        } else {
+            self.one_of(name, described, words);
+        }
+    }
+
     fn bare_names(&mut self, name: &str, names: &[&str]) {
-        if names.len() > ENUM_NAMES_MAX {
+        if names.len() > ENUM_NAMES_MAX || !self.lists.names {
             self.bare(name);
         } else {
             self.put(name, json!({"type": "string", "enum": names}));

@@ -34,6 +34,10 @@ pub(super) fn description(tool: Tool, house: &House) -> Cow<'static, str> {
             "Sets a mode or colour, only one of those listed. If what the user wants is not listed, tell them what there is; do not take a near one. For on and off use switch_device. Results mean what they mean there.",
             "把设备切换到一种模式或颜色，只能用列出的选项。没有用户要的选项时，告诉用户有哪些，不要挑相近的代替。开和关用 switch_device。结果的意思与 switch_device 相同。",
         ),
+        Tool::RunDeviceAction => (
+            "Makes a device do one thing, such as press, stop or reboot. It moves real things and must not be repeated: if result is not confirmed, do not call again; tell the user what say says. To bring a device to on or off use switch_device.",
+            "让设备做一个动作，例如按一下、停止、重启。会动真东西，而且不可重复：结果不是 confirmed 时不要再调，先照 say 告诉用户。要设备变成“开”或“关”的状态，用 switch_device。",
+        ),
         Tool::ActivateScene => (
             "Runs a prepared scene on several devices. Only result=confirmed means that all is done; with result=partly name the devices that are not confirmed. Not for a single device.",
             "执行一个设好的场景，一次控制多个设备。result=confirmed 才能说全部完成；result=partly 必须说出哪几个没有确认。只控制一个设备时不要用。",

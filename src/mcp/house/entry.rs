@@ -6,7 +6,7 @@ use crate::{
     answer::Naming,
     fleet::Card,
     names::{self, Known, Label, Lang, Part, Thing},
-    property::{Description, Kind, Property, Role},
+    property::{Action, Description, Kind, Property, Role},
 };
 
 /// One thing under its unique name.
@@ -109,6 +109,11 @@ impl Entry {
         self.properties().filter(|p| p.settable && matches!(p.kind, Kind::Enum | Kind::Colour))
     }
 
+    /// What it can do that leaves no state; a part does nothing of its own.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.description.iter().filter(|_| self.thing.property.is_none()).flat_map(|d| &d.actions)
+    }
+
     /// Whether it has greeted this hub.
     pub fn heard(&self) -> bool {
         self.description.is_some()
@@ -123,10 +128,16 @@ impl Entry {
         }
     }
 
-    /// What the thing and a property of it are called in an answer; without a property of that name, its main one.
+    /// What the thing and a property or an action of it are called in an answer; without one of that name, its main
+    /// property.
     pub fn naming(&self, property: Option<&str>) -> Naming {
         let named = property.and_then(|p| self.description.as_ref()?.property(p));
-        Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang)
+        let level = self.description.as_ref().map_or(0, |d| d.level);
+        let naming = Naming::new(&self.shown, &self.ear, named.or_else(|| self.main()), self.lang).of_level(level);
+        match property.filter(|_| named.is_none()).and_then(|p| self.description.as_ref()?.action(p)) {
+            None => naming,
+            Some(action) => naming.about_action(&action.name, action.role, self.lang),
+        }
     }
 
     /// What it could be listed as, shortest first; the last, the id, is unique among ids.
@@ -159,6 +170,10 @@ impl Entry {
 fn part_label(card: &Card, description: &Description, property: &Property, part: Option<&Part>) -> Option<Label> {
     if let Some(label) = part.and_then(|part| part.label.clone()) {
         return Some(label);
+    }
+    let proposed = description.labels.iter().find(|(name, _)| card.name.proposals && *name == property.name);
+    if let Some((_, label)) = proposed {
+        return Some(Label::same(label));
     }
     let alike = |p: &&Property| is_switch(p) && p.role == property.role;
     let one_of_several = is_switch(property) && description.properties.iter().filter(alike).count() > 1;

@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<(String, Node)>, DecodeError> {
         return Err(DecodeError::new(None, ErrorWord::NotAnObject, None, Some("one JSON object")));
     };
     let seq = fields.iter().find(|(key, _)| key == "seq").and_then(|(_, node)| node.as_u32());
-    check(&fields, "", 1)
+    check(&fields, &Path::Top, 1)
         .map_err(|(reason, path, allowed)| DecodeError::new(seq, reason, Some(&path), Some(allowed)))?;
     Ok(fields)
 }
@@ -49,28 +49,48 @@ impl Node {
     }
 }
 
-fn check(fields: &[(String, Node)], path: &str, depth: usize) -> Result<(), (ErrorWord, String, &'static str)> {
+/// Where a value stands; written out only for what is wrong.
+enum Path<'a> {
+    Top,
+    Key(&'a Path<'a>, &'a str),
+    Index(&'a Path<'a>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Key(Self::Top, key) => f.write_str(key),
+            Self::Key(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Index(parent, at) => write!(f, "{parent}[{at}]"),
+        }
+    }
+}
+
+type Wrong = (ErrorWord, String, &'static str);
+
+fn check(fields: &[(String, Node)], parent: &Path<'_>, depth: usize) -> Result<(), Wrong> {
     for (at, (key, node)) in fields.iter().enumerate() {
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        let path = Path::Key(parent, key);
         // At most 2 KiB hold some 300 keys, so looking back is cheaper than a set.
         if fields.iter().take(at).any(|(earlier, _)| earlier == key) {
-            return Err((ErrorWord::DuplicateField, path, "each field once"));
+            return Err((ErrorWord::DuplicateField, path.to_string(), "each field once"));
         }
         check_node(node, &path, depth + 1)?;
     }
     Ok(())
 }
 
-fn check_node(node: &Node, path: &str, depth: usize) -> Result<(), (ErrorWord, String, &'static str)> {
+fn check_node(node: &Node, path: &Path<'_>, depth: usize) -> Result<(), Wrong> {
     let deep = depth > DEPTH_MAX && matches!(node, Node::List(_) | Node::Object(_));
     if deep {
-        return Err((ErrorWord::TooDeep, path.to_owned(), "objects and lists in at most 4 levels"));
+        return Err((ErrorWord::TooDeep, path.to_string(), "objects and lists in at most 4 levels"));
     }
     match node {
         Node::Object(fields) => check(fields, path, depth),
         Node::List(nodes) => {
             let mut nodes = nodes.iter().enumerate();
-            nodes.try_for_each(|(at, node)| check_node(node, &format!("{path}[{at}]"), depth + 1))
+            nodes.try_for_each(|(at, node)| check_node(node, &Path::Index(path, at), depth + 1))
         }
         Node::Null | Node::Bool(_) | Node::Integer(_) | Node::Number(_) | Node::Text(_) => Ok(()),
     }
