@@ -218,8 +218,6 @@ pub struct Description {
     pub properties: Vec<Property>,
     /// Groups of properties that exclude each other: one of a group is driven at a time (semantics 4.5).
     pub exclusive: Vec<Vec<PropertyName>>,
-    /// Whether the device takes a newer wish while it drives, and lets the older go (wire protocol, level 3).
-    pub preempts: bool,
     /// What it can do that leaves no state, at most 64.
     pub actions: Vec<Action>,
     /// The names that the device proposes for its properties; they count once the owner accepts them (semantics 2.9).

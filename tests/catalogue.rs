@@ -628,7 +628,7 @@ fn togethers(table: &mut String) {
     let moving = || settled(Outcome::Working, Stage::WaitingDeviceReport, None, None);
     let gone = || Reply::Refused(Refusal::Offline { last_heard: None });
     let told = |settled: Settled| Reply::Settled(Box::new(settled));
-    let cases: Vec<(&str, bool, Vec<(Reply, bool)>)> = vec![
+    let cases = vec![
         ("all confirmed", false, vec![(told(done()), true), (told(done()), true)]),
         ("a scene, all confirmed", true, vec![(told(done()), true), (told(done()), true), (told(done()), true)]),
         ("a scene, without an optional one", true, vec![(told(done()), true), (told(silent()), false)]),
@@ -764,6 +764,7 @@ fn reads(table: &mut String) {
             moving: Vec::new(),
             reverted: Vec::new(),
             held: Vec::new(),
+            amended: Vec::new(),
             asked_now,
         }
     };

@@ -8,7 +8,11 @@ pub fn property(name: &str, lang: Lang) -> Option<String> {
     let zh = match name {
         "brightness" | "dimmer" => "亮度",
         "position" => "位置",
-        "temperature" | "target" | "target_temperature" | "setpoint" => "温度",
+        "temperature" => "温度",
+        "target" | "target_temperature" | "setpoint" => "设定温度",
+        "angle" => "角度",
+        "encoder" => "编码器读数",
+        "presses" => "按下次数",
         "humidity" => "湿度",
         "volume" => "音量",
         "speed" => "速度",
@@ -20,15 +24,16 @@ pub fn property(name: &str, lang: Lang) -> Option<String> {
         "effect" => "效果",
         "power" | "relay" | "on" | "switch" => "开关",
         "illuminance" | "lux" => "光照",
-        "contact" | "open" => "门磁",
+        "contact" | "open" | "door" => "门磁",
         "motion" | "presence" => "人体感应",
-        "lock" | "bolt" => "锁",
+        "lock" | "bolt" | "locked" => "锁",
         "watts" | "load" => "功率",
         _ if name.is_ascii() => "",
         other => other,
     };
     match lang {
         Lang::Zh => Some(zh.to_owned()).filter(|zh| !zh.is_empty()),
+        Lang::En if ["target", "setpoint"].contains(&name) => Some("target temperature".to_owned()),
         Lang::En => Some(name.replace('_', " ")),
     }
 }

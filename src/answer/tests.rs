@@ -348,6 +348,7 @@ proptest! {
             moving: Vec::new(),
             reverted: Vec::new(),
             held: Vec::new(),
+            amended: Vec::new(),
             asked_now,
         };
         let answer = state(&report, None, &naming(Role::Other, lang), lang);

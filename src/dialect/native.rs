@@ -35,9 +35,6 @@ const STABLE_MS: u32 = 200;
 /// Between the beginnings of two drives of a relay, if the device says nothing else (semantics 4.4).
 const MIN_INTERVAL_MS: u32 = 500;
 
-/// From this level on a device takes a newer `set` while it drives (wire protocol, *What a device does, by level*).
-const PREEMPTS: u8 = 3;
-
 /// Who this hub is, in its welcomes.
 #[derive(Clone, Debug)]
 pub struct Identity {
@@ -196,7 +193,6 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
             properties,
             actions: hello.actions.into_iter().map(action).collect(),
             exclusive,
-            preempts: hello.level >= PREEMPTS,
             labels,
             level: hello.level,
         }),

@@ -31,6 +31,12 @@ pub enum Found {
 /// How near a name must be to be offered as "did you mean": Jaro-Winkler similarity.
 const NEAR: f64 = 0.72;
 
+/// The same for a name of at most [`SHORT`] characters: one wrong of two, as speech recognition hears Chinese names.
+const NEAR_SHORT: f64 = 0.66;
+
+/// What a short name is, characters.
+const SHORT: usize = 3;
+
 /// How many near names an answer carries; more would be a list nobody listens to.
 const NEAR_MAX: usize = 5;
 
@@ -80,8 +86,9 @@ fn near(wanted: &str, known: &[Known]) -> Vec<usize> {
         let spellings = k.spellings.iter().cloned().chain(ids);
         spellings.map(|s| strsim::jaro_winkler(&s, wanted)).fold(0.0, f64::max)
     };
+    let enough = if wanted.chars().count() <= SHORT { NEAR_SHORT } else { NEAR };
     let mut scored: Vec<(f64, usize)> =
-        known.iter().enumerate().map(|(i, k)| (best(k), i)).filter(|(score, _)| *score >= NEAR).collect();
+        known.iter().enumerate().map(|(i, k)| (best(k), i)).filter(|(score, _)| *score >= enough).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| known[a.1].offered.cmp(&known[b.1].offered)));
     scored.into_iter().take(NEAR_MAX).map(|(_, i)| i).collect()
 }

@@ -81,6 +81,27 @@ impl GroupName {
         all.iter().map(|spelling| folded(spelling)).collect()
     }
 
+    /// How one of its members may be called by what it is: "the light", 灯, "the study lamp". Folded. Where there is one
+    /// member only, that is who is meant; else it has to be asked.
+    pub fn single(&self) -> Vec<String> {
+        let (en, zh) = self.nouns();
+        let mut all: Vec<String> = Vec::new();
+        for plural in en {
+            let one = plural.trim_end_matches('s');
+            match &self.room {
+                Some(room) => {
+                    let r = &room.en;
+                    all.extend([format!("{r} {one}"), format!("{one} in {r}"), format!("{one} in the {r}")]);
+                }
+                None => all.extend([one.to_owned(), (*plural).to_owned()]),
+            }
+        }
+        if self.room.is_none() {
+            all.extend(zh.iter().map(|noun| (*noun).to_owned()));
+        }
+        all.iter().map(|spelling| folded(spelling)).collect()
+    }
+
     fn nouns(&self) -> (&'static [&'static str], &'static [&'static str]) {
         nouns(self.role).expect("checked when it was made")
     }

@@ -278,6 +278,7 @@ impl Twin {
             moving: self.slots.iter().filter(|(_, slot)| !slot.is_empty()).map(|(p, _)| p.clone()).collect(),
             reverted: self.reverted_properties(),
             held: self.held_wishes(now),
+            amended: self.amended(now),
             asked_now: fresh_since.is_some(),
         }
     }

@@ -212,9 +212,11 @@ impl Operation {
         self.left.push(left);
         self.stage = stage;
         self.stage_since = now;
-        // What was asked before anything was sent is still awaited while it waits for its turn.
-        self.question = self.question.take().filter(|_| stage == Stage::Queued);
-        self.ask_at = None;
+        // Before its turn it asks only what it starts from, and that goes on.
+        if stage != Stage::Queued {
+            self.question = None;
+            self.ask_at = None;
+        }
         self.sensor_at = None;
         let act_by = self.act_by.unwrap_or(now);
         match stage {

@@ -346,6 +346,22 @@ impl Twin {
         }
     }
 
+    /// Operations whose answer is no longer true, for whoever asks for the state: the latest of each property, while that is
+    /// news (semantics 6.3).
+    pub(super) fn amended(&self, now: Instant) -> Vec<Settled> {
+        let mut latest: Vec<&Record> = Vec::new();
+        for record in self.records.iter().rev() {
+            if latest.iter().all(|r| r.settled.property != record.settled.property) {
+                latest.push(record);
+            }
+        }
+        let news = |r: &&Record| {
+            let changed = r.settled.late_success || r.settled.reverted;
+            changed && now.saturating_duration_since(r.ended_at) <= self.settings.watch
+        };
+        latest.into_iter().filter(news).map(|r| self.recalled(now, r, None)).collect()
+    }
+
     /// Properties whose latest operation had converged and was undone by the device itself.
     pub(super) fn reverted_properties(&self) -> Vec<PropertyName> {
         let mut latest: Vec<&Settled> = Vec::new();

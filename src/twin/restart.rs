@@ -141,6 +141,7 @@ impl Twin {
             return true;
         }
         operation.act_by = None;
+        (operation.question, operation.ask_at) = (None, None);
         operation.online_by = Some(now + wait);
         self.enter(now, op, Stage::Queued);
         true

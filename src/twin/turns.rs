@@ -20,6 +20,9 @@ use crate::{
 /// home at a time.
 const SERVED_MAX: usize = 32;
 
+/// From this level on a device takes a newer `set` while it drives (wire protocol, *What a device does, by level*).
+const PREEMPTS: u8 = 3;
+
 /// When a property was last moved, as far as the hub can know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Touched {
@@ -104,7 +107,7 @@ impl Twin {
     /// Whether something in flight keeps a property's operations waiting: on itself, or on one that excludes it.
     fn blocked(&self, name: &PropertyName) -> bool {
         let groups = self.description.iter().flat_map(|d| &d.exclusive).filter(|group| group.contains(name));
-        let preempts = self.description.as_ref().is_some_and(|d| d.preempts);
+        let preempts = self.description.as_ref().is_some_and(|d| d.level >= PREEMPTS);
         let own = self.in_flight_on(name).any(|operation| {
             // A device that pre-empts takes the newer wish while it executes the superseded one.
             !(preempts && operation.superseded_by.is_some() && operation.begun())

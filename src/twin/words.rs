@@ -518,6 +518,8 @@ pub struct StateReport {
     pub reverted: Vec<PropertyName>,
     /// Wishes that outlive their operation.
     pub held: Vec<HeldWish>,
+    /// Operations whose answer is no longer true (semantics 6.3): of the last ten minutes, the latest of each property.
+    pub amended: Vec<Settled>,
     /// Whether the device was asked and has answered just now.
     pub asked_now: bool,
 }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use truetwin::{
-    property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
+    property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Terms, Value},
     twin::{
         Twin,
         input::{ActionResult, Body, Cause, Command, Effect, Hello, Input, Report, Status},
+        owed::Correction,
         settings::Settings,
         wish::{CallerId, Wish},
         words::{OpId, Outcome, Reason, Refusal, Reply, Settled, Stage, StateReport},
@@ -77,6 +78,10 @@ pub(crate) struct Bench {
     pub(crate) properties: Vec<Property>,
     pub(crate) actions: Vec<Action>,
     sessions: u64,
+    /// Groups of its properties that exclude each other.
+    pub(crate) exclusive: Vec<Vec<PropertyName>>,
+    /// What it promises (wire protocol).
+    pub(crate) level: u8,
 }
 
 impl Bench {
@@ -104,6 +109,8 @@ impl Bench {
             boot: "boot1".into(),
             properties,
             actions: Vec::new(),
+            exclusive: Vec::new(),
+            level: 2,
             sessions: 0,
         }
     }
@@ -185,7 +192,9 @@ impl Bench {
             description: Arc::new(Description {
                 properties: self.properties.clone(),
                 actions: self.actions.clone(),
-                ..Description::default()
+                exclusive: self.exclusive.clone(),
+                labels: Vec::new(),
+                level: self.level,
             }),
             status,
             cause,
@@ -361,6 +370,31 @@ impl Bench {
             None
         };
         self.effects.iter().find_map(of).expect("the question was answered")
+    }
+
+    /// What is owed, to whom.
+    pub(crate) fn owed(&self) -> Vec<(CallerId, Correction)> {
+        let owed = |(_, e): &(u64, Effect)| {
+            if let Effect::Owed { caller, correction } = e {
+                return Some((caller.clone(), *correction.clone()));
+            }
+            None
+        };
+        self.effects.iter().filter_map(owed).collect()
+    }
+
+    /// Whether an effect sends an operation's command.
+    pub(crate) fn is_set(&self, effect: &Effect, id: &str) -> bool {
+        matches!(effect, Effect::Send(Command::Set { op: of, .. }) if *of == op(id))
+    }
+
+    /// The value that was sent for an operation.
+    pub(crate) fn value_of(&self, id: &str) -> Value {
+        let value = |c: Command| match c {
+            Command::Set { op: of, value, .. } if of == op(id) => Some(value),
+            _ => None,
+        };
+        self.commands().into_iter().find_map(value).expect("it was sent")
     }
 
     pub(crate) fn has(&self, wanted: &Effect) -> bool {

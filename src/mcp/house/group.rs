@@ -27,8 +27,20 @@ impl Group {
     }
 }
 
-/// The groups that the entries make, rooms first. `known` are the entries' names: what they go by, no group is listed as.
-pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> Vec<Group> {
+/// What people call a thing by what it is, without its name: "the light", 书房的灯.
+#[derive(Clone, Debug)]
+pub(super) struct Sort {
+    /// The ways to say it, folded.
+    pub(super) spellings: Vec<String>,
+    /// Who may be meant, by place among the entries; never empty.
+    pub(super) members: Vec<usize>,
+    /// The group of all of them, as it is listed.
+    pub(super) all: Option<String>,
+}
+
+/// The groups and the sorts that the entries make, rooms first. `known` are the entries' names: what they go by, no group is
+/// listed as.
+pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> (Vec<Group>, Vec<Sort>) {
     let mut sorted: Vec<(Role, Option<Label>, Vec<usize>)> = Vec::new();
     let mut put = |role: Role, room: Option<&Label>, member: usize| match sorted
         .iter_mut()
@@ -53,12 +65,21 @@ pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> Vec<Grou
         }
     }
     sorted.sort_by_key(|(_, room, _)| room.is_none());
-    let made = sorted.into_iter().filter(|(_, _, members)| members.len() >= MEMBERS_MIN);
-    made.filter_map(|(role, room, members)| {
-        let name = GroupName::new(role, room)?;
-        let taken = |form: &String| known.iter().any(|k| k.offered == *form || k.spellings.contains(&folded(form)));
-        let shown = name.forms(lang).into_iter().find(|form| !taken(form))?;
-        Some(Group { name, shown, members })
-    })
-    .collect()
+    let (mut groups, mut sorts) = (Vec::new(), Vec::new());
+    for (role, room, members) in sorted {
+        let Some(name) = GroupName::new(role, room) else { continue };
+        let mut spellings = name.single();
+        let mut all = None;
+        if members.len() < MEMBERS_MIN {
+            spellings.extend(name.spellings());
+        } else {
+            let taken = |form: &String| known.iter().any(|k| k.offered == *form || k.spellings.contains(&folded(form)));
+            if let Some(shown) = name.forms(lang).into_iter().find(|form| !taken(form)) {
+                all = Some(shown.clone());
+                groups.push(Group { name, shown, members: members.clone() });
+            }
+        }
+        sorts.push(Sort { spellings, members, all });
+    }
+    (groups, sorts)
 }

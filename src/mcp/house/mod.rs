@@ -26,12 +26,16 @@ pub use self::{
 /// All words that a switch can take, in the order of the catalogue.
 pub(super) const SWITCH_WORDS: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
 
+/// How many candidates a name that may mean several is answered with: as many as a list has rows; more nobody chooses from.
+const CANDIDATES_MAX: usize = 8;
+
 /// The things that the tools act on, in one language.
 #[derive(Clone, Debug)]
 pub struct House {
     lang: Lang,
     entries: Vec<Entry>,
     groups: Vec<Group>,
+    sorts: Vec<group::Sort>,
     scenes: Arc<[Scene]>,
     rooms: Vec<String>,
     /// The entries, then the groups, as names are looked up.
@@ -77,9 +81,9 @@ impl House {
             }
         }
         let mut known: Vec<Known> = entries.iter().map(Entry::known).collect();
-        let groups = group::groups(&entries, &known, lang);
+        let (groups, sorts) = group::groups(&entries, &known, lang);
         known.extend(groups.iter().map(Group::known));
-        Self { lang, entries, groups, scenes, rooms, known }
+        Self { lang, entries, groups, sorts, scenes, rooms, known }
     }
 
     /// The language of the names.
@@ -155,15 +159,30 @@ impl House {
 
     /// Who a name means: as the catalogue lists it, an id, or any display name of either language.
     pub fn find(&self, asked: &str) -> Meant<'_> {
-        let offered = |all: Vec<usize>| all.into_iter().map(|i| self.known[i].offered.clone()).collect();
+        let offered = |all: Vec<usize>| {
+            let names = all.into_iter().take(CANDIDATES_MAX).map(|i| self.known[i].offered.clone());
+            names.collect()
+        };
         match names::find(asked, &self.known) {
             Found::One(i) => match self.entries.get(i) {
                 Some(entry) => Meant::Thing(entry),
                 None => Meant::Group(&self.groups[i - self.entries.len()]),
             },
             Found::Several(all) => Meant::Several(offered(all)),
-            Found::None(near) => Meant::Nobody(offered(near)),
+            Found::None(near) => self.by_sort(asked).unwrap_or_else(|| Meant::Nobody(offered(near))),
         }
+    }
+
+    /// Who is meant by what it is: "the light" is a question if there are several.
+    fn by_sort(&self, asked: &str) -> Option<Meant<'_>> {
+        let wanted = names::folded(asked);
+        let is = |spelling: &str| wanted == spelling || wanted.strip_prefix("the") == Some(spelling);
+        let sort = self.sorts.iter().find(|sort| sort.spellings.iter().any(|spelling| is(spelling)))?;
+        if let [one] = sort.members.as_slice() {
+            return Some(Meant::Thing(&self.entries[*one]));
+        }
+        let members = sort.members.iter().take(CANDIDATES_MAX - 1).map(|at| self.entries[*at].shown.clone());
+        Some(Meant::Several(members.chain(sort.all.clone()).collect()))
     }
 
     /// The scene of that name, in either language.
