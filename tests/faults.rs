@@ -3,6 +3,11 @@
 //!
 //! The hub is whole: door, bus, actors, MCP over HTTP. The devices are the device core with one thing broken (`truetwin
 //! sim`). All rows run at the same time, each on a device and with a caller of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that fails here says where; the table is for people"
+)]
 
 #[path = "faults/cases.rs"]
 mod cases;
@@ -29,19 +34,22 @@ const CONFIG: &str = include_str!("faults/house.toml");
 
 #[tokio::test]
 async fn s8_2_every_row_of_the_fault_table_is_told_as_it_was() {
-    let members: Vec<Member> = CASES.iter().map(Case::member).collect();
+    let rows = spec::rows();
+    let due = |case: &&Case| rows.iter().any(|row| row.fault == case.row && row.due);
+    let cases: Vec<&Case> = CASES.iter().filter(due).collect();
+    let members: Vec<Member> = cases.iter().map(|case| case.member()).collect();
     let house = Rc::new(House::build(CONFIG, &members).await);
-    let mut rows = Vec::new();
+    let mut played = Vec::new();
     let all = async {
-        let playing: Vec<_> = CASES.iter().map(|case| spawn_local(play(house.clone(), case))).collect();
+        let playing: Vec<_> = cases.iter().map(|case| spawn_local(play(house.clone(), case))).collect();
         for row in playing {
-            rows.push(row.await.unwrap());
+            played.push(row.await.unwrap());
         }
     };
     LocalSet::new().run_until(all).await;
-    table::print(&rows);
-    let wrong = rows.iter().filter(|row| !row.differs.is_empty()).count();
-    println!("{} rows, {wrong} differences", rows.len());
+    table::print(&played);
+    let wrong = played.iter().filter(|row| !row.differs.is_empty()).count();
+    println!("{} rows, {wrong} differences", played.len());
     assert_eq!(wrong, 0, "see the table above");
 }
 

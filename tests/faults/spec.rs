@@ -11,6 +11,8 @@ pub(crate) struct Spec {
     outcome: &'static str,
     stage: &'static str,
     reason: &'static str,
+    /// Whether the hub keeps it already.
+    pub(crate) due: bool,
 }
 
 /// All rows; a document without them fails.
@@ -20,7 +22,7 @@ pub(crate) fn rows() -> Vec<Spec> {
     let rows: Vec<Spec> = lines
         .map(|line| {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-            Spec { fault: cells[0], outcome: cells[1], stage: cells[2], reason: cells[3] }
+            Spec { fault: cells[0], outcome: cells[1], stage: cells[2], reason: cells[3], due: cells[5] == "now" }
         })
         .collect();
     assert!(rows.len() > 20, "{} rows", rows.len());
