@@ -111,10 +111,10 @@ fn rule_of(test: &str) -> Option<String> {
     (digits(chapter) && digits(of_it)).then(|| format!("{chapter}.{of_it}"))
 }
 
-/// The names of all tests of the hub: functions below a `#[test]` or `#[tokio::test]`, or within `proptest!`.
+/// The names of all tests of the hub and of the device core: functions below a `#[test]` or `#[tokio::test]`, or within `proptest!`.
 fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for folder in ["tests", "src"] {
+    for folder in ["tests", "src", "firmware"] {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut names);
     }
     names

@@ -234,3 +234,18 @@ async fn a_touch_at_the_wall_is_told_as_local() {
     assert_eq!((state.seen, rig.truth("relay_2")), (vec![], (1.0, 1)));
     assert!(!rig.sim.handle().touch(Some("relay_9"), None));
 }
+
+#[tokio::test]
+async fn s5_3_what_moves_without_a_connection_is_finished_and_told_in_the_next_session() {
+    let (mut rig, mut peer) = healthy(Kind::Blind, 10.0).await;
+    peer.set_to("op1", "position", Scalar::Number(60.0), 60_000).await;
+    while peer.report().await.1.result != ReportResult::Executing {}
+    rig.sim.set_fault(Fault::Offline);
+    rig.until(|h| matches!(h, Happened::Stopped { at, .. } if *at == 60.0)).await;
+    rig.sim.set_fault(Fault::None);
+    let (mut peer, _, hello) = rig.greeted("s2").await;
+    assert_eq!(value(&hello.state, "position"), Some(&Scalar::Number(60.0)));
+    let end = peer.reports_until_end().await.pop().unwrap();
+    assert_eq!(facts(&[end]), [("op1", ReportResult::Completed, None, false)]);
+    assert_eq!(peer.query("q1").await.seen, [("position".to_owned(), "op1".to_owned())]);
+}
