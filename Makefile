@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint unit binary demo clients test bench lint fmt clippy docs deny shell python clean
+.PHONY: help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -32,6 +32,12 @@ demo: binary ## the minute of the README: a healthy device, then one with each f
 clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPython, Prometheus, against the binary
 	@mkdir -p $(BUILD)/home
 	$(CLIENT_ENV) $(VENV)/python -m pytest -n 4 tests/clients
+
+faults: ## every row of the fault table through real MCP and MQTT, as a table
+	cargo test --quiet --locked --profile ci --test faults -- --nocapture
+
+mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
+	@tests/setup/mutants.sh $(FILE)
 
 bench: ## what tool calls cost on this machine, beside the floor under them; STRICT=1 fails on a missed target
 	@PATH="$$PATH:/usr/sbin" command -v mosquitto > /dev/null || tests/setup/debian.sh || echo "bench: goes on without mosquitto"

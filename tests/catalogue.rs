@@ -309,6 +309,7 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         found: found.map(|value| Reading { value, evidence, age: Duration::from_secs(1), trust: Trust::Now }),
         confirmed_by: Evidence::None,
         attribution: Attribution::Named,
+        measured: None,
         eta: None,
         elapsed: Duration::from_millis(3000),
         stages: vec![(Stage::Admission, Duration::from_millis(1))],
@@ -762,6 +763,7 @@ fn reads(table: &mut String) {
                 .collect(),
             moving: Vec::new(),
             reverted: Vec::new(),
+            held: Vec::new(),
             amended: Vec::new(),
             asked_now,
         }

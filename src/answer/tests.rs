@@ -103,6 +103,7 @@ fn settled() -> impl Strategy<Value = Settled> {
         found: f.4,
         confirmed_by: f.5,
         attribution: f.6,
+        measured: None,
         eta,
         elapsed,
         stages: vec![(Stage::Admission, Duration::ZERO), (f.2, elapsed)],
@@ -346,6 +347,7 @@ proptest! {
             readings: readings.into_iter().enumerate().map(|(i, r)| (Arc::from(format!("p{i}")), r)).collect(),
             moving: Vec::new(),
             reverted: Vec::new(),
+            held: Vec::new(),
             amended: Vec::new(),
             asked_now,
         };

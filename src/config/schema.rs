@@ -133,7 +133,7 @@ section! {
         /// behind a slow relay only makes late answers.
         queued_per_property: usize = 8, within(1, 256);
         /// Ended operations that are remembered for each device, for check_operation. The oldest is forgotten.
-        records_per_device: usize = 64, within(1, 4_096);
+        records_per_device: usize = 32, within(1, 4_096);
         /// How often the part of the hub that serves one device may fail within actor_restarts_window_ms and be
         /// restarted. Once more, and the device is set aside (quarantined) until the hub is restarted.
         actor_restarts_max: usize = 5, within(0, 100);

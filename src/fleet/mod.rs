@@ -8,6 +8,7 @@ mod recent;
 mod supervisor;
 #[cfg(test)]
 mod tests;
+mod verifier;
 
 use std::{
     collections::BTreeMap,
@@ -142,6 +143,9 @@ impl Fleet {
             stopping: AtomicBool::new(false),
         });
         let supervisor = supervisor::start(inner.clone(), limits).await?;
+        if let Some(asks) = inner.context.take_asks() {
+            tokio::spawn(verifier::run(Arc::downgrade(&inner), supervisor.clone(), asks));
+        }
         Ok(Self { inner, supervisor })
     }
 

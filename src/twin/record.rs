@@ -48,6 +48,9 @@ impl Record {
 impl Twin {
     /// Fresh, attributed, reported state equals the wish.
     pub(super) fn converge(&mut self, now: Instant, op: &OpId) {
+        if self.await_sensor(now, op) {
+            return;
+        }
         if let Some(outcome) = self.operations.get(op).map(Operation::success) {
             self.end(now, op, outcome, None);
         }
@@ -75,6 +78,7 @@ impl Twin {
         }
         let Some(mut operation) = self.forget(op) else { return };
         self.note_end(now, &operation, outcome, reason);
+        self.held_ended(now, &operation, outcome, reason);
         let settled = self.settled(now, &operation, outcome, reason);
         if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
             self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
@@ -176,9 +180,13 @@ impl Twin {
             outcome,
             stage: operation.stage,
             reason,
-            confirmed_by: found.as_ref().filter(|_| success).map_or(Evidence::None, |r| r.evidence),
+            confirmed_by: match success {
+                true => operation.evidence(found.as_ref().map_or(Evidence::None, |r| r.evidence)),
+                false => Evidence::None,
+            },
+            measured: operation.measured(),
             found,
-            attribution: Attribution::Named,
+            attribution: if operation.through() { Attribution::Inferred } else { Attribution::Named },
             eta: operation.eta_at.map(|at| at.saturating_duration_since(now)).filter(|_| outcome == Outcome::Working),
             elapsed: now.saturating_duration_since(operation.admitted_at),
             stages: operation.stages(now),
@@ -318,7 +326,12 @@ impl Twin {
                 record.undone = true;
                 match cause {
                     Cause::Local => {}
-                    Cause::Command | Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => {
+                    Cause::Command
+                    | Cause::Boot
+                    | Cause::Failsafe
+                    | Cause::Periodic
+                    | Cause::Query
+                    | Cause::Unknown => {
                         record.settled.reverted = true;
                         if first {
                             let (op, property) = (record.settled.op.clone(), change.property.clone());
