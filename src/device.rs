@@ -13,7 +13,7 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
-use tokio::task::AbortHandle;
+use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
     broker::{Broker, NO_NOTICE, Receipt, SendError},
@@ -21,8 +21,8 @@ use crate::{
     metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
-        Twin,
-        input::{Command, Effect, Input, Left, Memory, Report},
+        Hears, Twin,
+        input::{Command, Effect, Found, Input, Left, Memory, Report},
         owed::Owed,
         settings::Settings,
         wish::{ActionName, Arguments, CallerId, Wish},
@@ -44,18 +44,46 @@ pub struct Context {
     owed: Mutex<Owed>,
     /// Numbers the commands whose writing the hub wants to hear of.
     tickets: AtomicU64,
+    asks: mpsc::Sender<Ask>,
+    asked: Mutex<Option<mpsc::Receiver<Ask>>>,
 }
+
+/// A question of one device's actor to another device (semantics 3.10); answered with [`DeviceMsg::Verified`].
+#[derive(Debug)]
+pub struct Ask {
+    /// Who asks.
+    pub from: ActorRef<DeviceMsg>,
+    /// The question.
+    pub question: OpId,
+    /// Who is asked.
+    pub device: DeviceId,
+    /// For which property.
+    pub property: PropertyName,
+    /// When the answer must be there.
+    pub answer_by: Instant,
+}
+
+/// Questions to other devices that may wait to be taken up: they are taken up at once, so this is never reached; one more is
+/// answered as if the device were silent.
+const ASKS_MAX: usize = 1_024;
 
 impl Context {
     /// Puts together what the actors need.
     pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
-        Self { broker, metrics, identity, settings, owed: Mutex::default(), tickets: AtomicU64::new(1) }
+        let (asks, asked) = mpsc::channel(ASKS_MAX);
+        let asked = Mutex::new(Some(asked));
+        Self { broker, metrics, identity, settings, owed: Mutex::default(), tickets: AtomicU64::new(1), asks, asked }
     }
 
     /// What is owed to callers, over all devices.
     pub fn owed(&self) -> std::sync::MutexGuard<'_, Owed> {
         // A panic beside the lock leaves at worst one correction untold.
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The questions of all actors to other devices; for the fleet, once.
+    pub(crate) fn take_asks(&self) -> Option<mpsc::Receiver<Ask>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
@@ -90,6 +118,12 @@ impl Shared {
         self.lock().memory.in_flight.iter().find(|left| left.settled.op == *op).map(|left| left.settled.clone())
     }
 
+    /// How many callers wait for operations, as a successor would learn it.
+    #[cfg(test)]
+    pub fn callers_waiting(&self) -> usize {
+        self.lock().memory.in_flight.iter().filter(|left| left.hears == Hears::Waits).count()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         // Every write is one assignment: a panic beside the lock leaves nothing half-done.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +137,7 @@ impl Shared {
             && memory.in_flight.iter().all(|left| left.settled.op != op)
         {
             let settled = Settled::unknown(op, device.clone(), property, value);
-            memory.in_flight.push(Left { caller, settled });
+            memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });
         }
         (memory != Memory::default()).then_some(memory)
     }
@@ -167,6 +201,8 @@ pub enum DeviceMsg {
     Greeted(crate::twin::input::Hello, Receipt),
     /// The device reported.
     Heard(Report, Receipt),
+    /// What a question to another device came to.
+    Verified(OpId, Found),
     /// The device sent something that could not be read.
     Unreadable,
     /// The bytes of a command were written to the device's socket.
@@ -199,6 +235,7 @@ pub struct Device {
 
 /// What the actor keeps between messages.
 pub struct State {
+    me: ActorRef<DeviceMsg>,
     twin: Twin,
     replies: BTreeMap<OpId, RpcReplyPort<Reply>>,
     questions: BTreeMap<OpId, RpcReplyPort<Result<StateReport, Refusal>>>,
@@ -234,8 +271,16 @@ impl Device {
         let metrics = &self.context.metrics;
         match effect {
             Effect::Send(command) => return self.send(state, now, command),
+            Effect::Ask { question, device, property, answer_by } => {
+                let ask = Ask { from: state.me.clone(), question, device, property, answer_by };
+                if let Err(full) = self.context.asks.try_send(ask) {
+                    return Some(Input::Verified { question: full.into_inner().question, found: Found::Silent });
+                }
+            }
             Effect::Reply { op, reply } => {
-                if let Reply::Refused(refusal) = &reply {
+                if let Reply::Refused(refusal) = &reply
+                    && !is_no_call(refusal)
+                {
                     metrics.call_refused(refusal.word());
                 }
                 if let Some(port) = state.replies.remove(&op) {
@@ -263,6 +308,9 @@ impl Device {
                 metrics.device_reverted();
             }
             Effect::Owed { caller, correction } => self.context.owed().owe(now, &caller, *correction),
+            Effect::LocalOverride { property } => {
+                tracing::info!(device = %self.id, %property, "changed at the device: that is what is held from now on");
+            }
             Effect::Presence(presence) => {
                 tracing::info!(device = %self.id, %presence, "presence");
                 self.shared.lock().presence = Some(presence);
@@ -288,9 +336,9 @@ impl Device {
         }
         let session = state.session.clone()?;
         let payload = native::encode(&self.context.identity, &session, now, &command);
-        // Only a set's writing ends a stage.
+        // Only the writing of what moves something ends a stage.
         let operation = match &command {
-            Command::Set { op, .. } => Some(op.clone()),
+            Command::Set { op, .. } | Command::Run { op, .. } => Some(op.clone()),
             Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
         };
         let ticket = operation.as_ref().map_or(NO_NOTICE, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
@@ -327,6 +375,7 @@ impl Actor for Device {
 
     async fn pre_start(&self, me: ActorRef<DeviceMsg>, (): ()) -> Result<State, ActorProcessingErr> {
         let mut state = State {
+            me: me.clone(),
             twin: Twin::new(self.id.clone(), self.context.settings.clone()),
             replies: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -387,6 +436,7 @@ impl Actor for Device {
                 (Input::Greeted { session: crate::random::id(4), hello }, Some(receipt), None)
             }
             DeviceMsg::Heard(report, receipt) => (Input::Heard(report), Some(receipt), None),
+            DeviceMsg::Verified(question, found) => (Input::Verified { question, found }, None, None),
             DeviceMsg::Unreadable => (Input::Unreadable, None, None),
             DeviceMsg::Written(ticket) => {
                 (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::Written { op }), None, None)
@@ -451,4 +501,10 @@ fn arm(me: &ActorRef<DeviceMsg>, state: &mut State) {
     }
     let wait: Duration = at.saturating_duration_since(now());
     state.timer = Some((at, me.send_after(wait, || DeviceMsg::Tick).abort_handle()));
+}
+
+/// A wish on a property without a name is the question whether the device has greeted (tools ask it before they know what
+/// there is to wish for); "it has" is nobody's refused call.
+fn is_no_call(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::UnknownProperty { asked, .. } if asked.is_empty())
 }

@@ -309,6 +309,7 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         found: found.map(|value| Reading { value, evidence, age: Duration::from_secs(1), trust: Trust::Now }),
         confirmed_by: Evidence::None,
         attribution: Attribution::Named,
+        measured: None,
         eta: None,
         elapsed: Duration::from_millis(3000),
         stages: vec![(Stage::Admission, Duration::from_millis(1))],
@@ -762,6 +763,7 @@ fn reads(table: &mut String) {
                 .collect(),
             moving: Vec::new(),
             reverted: Vec::new(),
+            held: Vec::new(),
             amended: Vec::new(),
             asked_now,
         }
@@ -808,4 +810,5 @@ fn reads(table: &mut String) {
     row(table, "no operation of a device", |lang| answer::nothing_known(Some(&named(Role::Light, lang)), lang));
     row(table, "no operation of the caller", |lang| answer::nothing_known(None, lang));
     row(table, "the hub failed", answer::internal);
+    row(table, "the hub is not there", answer::no_hub);
 }

@@ -93,6 +93,8 @@ enum Nature {
     Stuck,
     /// Reads everything and answers nothing.
     Frozen,
+    /// Lets its relay fall before it is asked for its state.
+    Fickle,
 }
 
 /// A device of level 1 with one relay, by the text of the protocol.
@@ -191,7 +193,7 @@ impl Board {
                 let wish = command["value"].as_bool().expect("a relay is set to a bool");
                 let result = match self.nature {
                     Nature::Stuck => json!({"result": "failed", "reason": "stuck"}),
-                    Nature::Honest | Nature::Frozen => {
+                    Nature::Honest | Nature::Frozen | Nature::Fickle => {
                         if self.relay != wish {
                             self.relay = wish;
                             self.moves.fetch_add(1, Ordering::SeqCst);
@@ -207,6 +209,9 @@ impl Board {
                 self.event(report).await;
             }
             Some("get_device_state") => {
+                if self.nature == Nature::Fickle {
+                    self.relay = false;
+                }
                 self.event(json!({
                     "event": "device_state", "op": command["op"], "status": {"relay": self.relay},
                     "evidence": {"relay": "pin"}, "cause": "query", "seen": {},
@@ -303,6 +308,33 @@ async fn s8_3_a_device_that_failed_is_failed_and_one_that_is_silent_is_unknown()
     assert_eq!(later.structured["operation"], frozen.structured["operation"], "the caller's latest");
     let by_id = call(&client, "check_operation", json!({"operation": stuck.structured["operation"]})).await;
     assert_eq!(words(&by_id, &["device", "outcome"]), ["stuck", "failed"]);
+    home.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s6_3_the_next_answer_of_a_caller_begins_with_what_is_no_longer_true() {
+    let home = Home::with(NAMED).await;
+    let _lamp = home.device("lamp", "light", Nature::Fickle).await;
+    let (client, other) = (home.client().await, home.client().await);
+    let done = call(&client, "switch_device", json!({"device": "lamp", "to": "on"})).await;
+    assert_eq!(words(&done, &["result", "correction"]), ["confirmed", "-"]);
+    // Another caller finds it fallen: it was told nothing that would have to be corrected.
+    let state = call(&other, "get_device_state", json!({"device": "lamp"})).await;
+    assert_eq!(
+        (&state.structured["device_state"], state.structured.get("correction")),
+        (&json!({"relay": "off"}), None)
+    );
+    let pong = call(&client, "ping", json!({})).await;
+    let owed = &pong.structured["correction"][0];
+    assert_eq!((&owed["operation"], &owed["result"]), (&done.structured["operation"], &json!("failed")), "{pong:?}");
+    let say = pong.structured["say"].as_str().expect("a text");
+    assert!(say.starts_with("Correction: the living room lamp was confirmed, but went back by itself later."), "{say}");
+    assert!(say.ends_with("The hub answers.") && pong.text.starts_with(say), "{}", pong.text);
+    let line = pong.text.lines().nth(1).expect("the line of facts");
+    let line: Json = serde_json::from_str(line).expect("it is still JSON");
+    assert_eq!(line["correction"][0]["operation"], done.structured["operation"]);
+    let again = call(&client, "ping", json!({})).await;
+    assert_eq!(again.structured.get("correction"), None, "it is said once");
     home.hub.stop().await;
 }
 
@@ -573,5 +605,56 @@ async fn s7_1_a_scene_counts_as_done_with_those_that_it_requires() {
     assert_eq!(lamp.moves(), 1);
     let unknown = call(&client, "activate_scene", json!({"scene": "party"})).await;
     assert_eq!(words(&unknown, &["result", "outcome", "allowed"]), ["ask_user", "invalid_value", "evening"]);
+    home.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_requests_at_once_under_one_id_are_not_mixed_up() {
+    let home = Home::with("[timing]\nack_ms = 300\n").await;
+    let mut frozen = home.device("frozen", "light", Nature::Frozen).await;
+    let http = home.hub.http_addr();
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}});
+    let (_, opened) = post(http, "Host: 127.0.0.1\r\n", &begin).await;
+    let session = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let headers = format!("Host: 127.0.0.1\r\nMcp-Session-Id: {session}\r\n");
+    post(http, &headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let call = |tool: &str, arguments: Json| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+    let (first, with) = (call("switch_device", json!({"device": "frozen", "to": "on"})), headers.clone());
+    let first = tokio::spawn(async move { post(http, &with, &first).await });
+    frozen.told("set").await;
+    let (status, second) = post(http, &headers, &call("ping", json!({}))).await;
+    assert!(status == "200" && second.contains(r#""code":-32600"#) && second.contains("the id 7"), "{second}");
+    let (_, answer) = first.await.expect("the first call ends");
+    assert!(answer.contains("timed_out") && !answer.contains("pong"), "{answer}");
+    // Answered, the id is free again.
+    let (_, third) = post(http, &headers, &call("ping", json!({}))).await;
+    assert!(third.contains("pong"), "{third}");
+    home.hub.stop().await;
+}
+
+/// Hears that the tools have changed.
+#[derive(Clone, Default)]
+struct Listener(Arc<tokio::sync::Notify>);
+
+impl rmcp::ClientHandler for Listener {
+    async fn on_tool_list_changed(&self, _: rmcp::service::NotificationContext<rmcp::RoleClient>) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_told_when_its_tools_have_changed() {
+    use rmcp::{ServiceExt, transport::StreamableHttpClientTransport};
+    let home = Home::with("").await;
+    let listener = Listener::default();
+    let client = listener.clone().serve(StreamableHttpClientTransport::from_uri(home.url())).await.expect("a session");
+    let before = client.list_all_tools().await.expect("tools");
+    assert!(!before.iter().any(|tool| tool.name == "switch_device"));
+    let _lamp = home.device("lamp", "light", Nature::Honest).await;
+    timeout(PATIENCE, listener.0.notified()).await.expect("the client is told");
+    let after = client.list_all_tools().await.expect("tools");
+    assert!(after.iter().any(|tool| tool.name == "switch_device"));
+    client.cancel().await.expect("the session ends");
     home.hub.stop().await;
 }

@@ -122,6 +122,19 @@ fn what_happened_is_what_is_counted() {
 }
 
 #[test]
+fn s5_6_each_metric_of_an_alert_exists() {
+    let alerts = include_str!("../deploy/alerts.yml");
+    let names: Vec<&str> = alerts
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("truetwin_"))
+        .collect();
+    assert!(names.contains(&"truetwin_door_duplicate_device_total"), "{names:?}");
+    for name in names {
+        assert!(all().iter().any(|metric| metric.name == name), "{name}");
+    }
+}
+
+#[test]
 fn the_doors_figures_are_taken_over_as_they_are() {
     let metrics = Metrics::new();
     for door in DOOR {

@@ -51,9 +51,7 @@ async fn every_kind_says_completed_when_it_really_is_so() {
         peer.set_to("op1", property, wish, 60_000).await;
         let end = peer.reports_until_end().await.pop().unwrap();
         assert_eq!((end.result, end.reason), (ReportResult::Completed, None), "{kind}");
-        // Within the tolerance that it describes, and one movement.
-        let (really, moves) = rig.truth(property);
-        assert!((really - at).abs() <= 2.0 && moves == 1, "{kind}: {really}, {moves} moves");
+        assert_eq!(rig.truth(property), (at, 1), "{kind}: there, it stands, and it was one movement");
     }
 }
 
@@ -88,9 +86,9 @@ async fn a_servo_turns_its_encoder_and_clamps_what_lies_beyond_its_end() {
     let before = number(value(&peer.query("q1").await.status, "encoder"));
     peer.set_to("op1", "angle", Scalar::Number(200.0), 60_000).await;
     let end = peer.reports_until_end().await.pop().unwrap();
-    assert!(end.clamped && (rig.truth("angle").0 - 180.0).abs() <= 2.0);
+    assert_eq!((end.clamped, rig.truth("angle").0), (true, 180.0));
     let after = number(value(&peer.query("q2").await.status, "encoder"));
-    assert!((after - before - 1_024.0).abs() < 30.0, "{before} to {after}: a quarter of a turn");
+    assert_eq!(after - before, 1_024.0, "a quarter of a turn");
 }
 
 #[tokio::test]
@@ -138,7 +136,7 @@ async fn a_newer_wish_turns_a_blind_round() {
     assert_eq!((end.op.as_str(), end.reason), ("op1", Some(ReasonWord::Superseded)));
     let end = peer.reports_until_end().await.pop().unwrap();
     assert_eq!((end.op.as_str(), end.result), ("op2", ReportResult::Completed));
-    assert!(rig.truth("position").0 <= 2.0);
+    assert_eq!(rig.truth("position").0, 0.0);
 }
 
 #[tokio::test]

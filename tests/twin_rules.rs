@@ -1,6 +1,8 @@
 //! The rules of `src/twin/semantics.md` that one twin keeps, each held by a test with its number, on a bench without
 //! runtime or sleep. What happens in random order is in `tests/twin_histories.rs`.
 
+#[path = "twin_rules/actions.rs"]
+mod actions;
 #[path = "twin_rules/answers.rs"]
 mod answers;
 #[path = "twin_rules/bench.rs"]
@@ -9,10 +11,14 @@ mod bench;
 mod callers;
 #[path = "twin_rules/convergence.rs"]
 mod convergence;
+#[path = "twin_rules/descriptions.rs"]
+mod descriptions;
 #[path = "twin_rules/evidence.rs"]
 mod evidence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
+#[path = "twin_rules/held.rs"]
+mod held;
 #[path = "twin_rules/owed.rs"]
 mod owed;
 #[path = "twin_rules/relative.rs"]
@@ -27,3 +33,5 @@ mod state;
 mod together;
 #[path = "twin_rules/turns.rs"]
 mod turns;
+#[path = "twin_rules/verify.rs"]
+mod verify;

@@ -189,6 +189,8 @@ fn offered(refusal: &Refusal) -> Vec<String> {
         Refusal::UnknownArgument { .. }
         | Refusal::InvalidValue { .. }
         | Refusal::Forbidden { .. }
+        | Refusal::NotAccepted { .. }
+        | Refusal::VerifierOffline { .. }
         | Refusal::Offline { .. }
         | Refusal::StateUnknown { .. }
         | Refusal::HubJustStarted

@@ -19,6 +19,8 @@ pub(super) fn reason_words(reason: Option<Reason>, lang: Lang) -> Option<&'stati
         Reason::Power => ("供电不足", "not enough power"),
         Reason::ReadBackDiffers => ("读回来不一样", "it reads back otherwise"),
         Reason::DidNotHold => ("没有稳住", "it did not hold"),
+        Reason::SensorDiffers => ("传感器看到的不一样", "the sensor does not agree"),
+        Reason::Offline => ("它不在线", "it is offline"),
         Reason::ConnectionLost => ("断了联系", "the connection was lost"),
         Reason::DeviceRestarted => ("它中途重启", "it restarted"),
         Reason::PropertyChanged => ("它的功能变了", "it describes itself otherwise now"),

@@ -58,7 +58,7 @@ fn facts(refusal: &Refusal) -> Facts {
             let (sent, allowed) = sent_and_allowed(error);
             Facts { parameter: Some(property.to_string()), sent: Some(sent), allowed: Some(allowed), ..none }
         }
-        Refusal::Forbidden { property } | Refusal::StateUnknown { property } => {
+        Refusal::Forbidden { property } | Refusal::NotAccepted { property } | Refusal::StateUnknown { property } => {
             Facts { parameter: Some(property.to_string()), ..none }
         }
         Refusal::Offline { last_heard } => {
@@ -66,6 +66,7 @@ fn facts(refusal: &Refusal) -> Facts {
         }
         Refusal::QueueFull { limit } => Facts { limit: Some(*limit), ..none },
         Refusal::DeadlineTooShort { needed } => Facts { needed_ms: Some(millis(*needed)), ..none },
+        Refusal::VerifierOffline { device } => Facts { parameter: Some(device.to_string()), ..none },
         Refusal::HubJustStarted | Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown => none,
     }
 }
@@ -163,6 +164,10 @@ impl Voice<'_> {
                 format!("没有发出：{}至少要{}，时间不够。", self.name(), span(*needed, Lang::Zh)),
                 format!("Nothing sent: {} needs at least {}.", self.object(), span(*needed, Lang::En)),
             ),
+            Refusal::NotAccepted { property } => self.both(
+                format!("没有发出：{}的{property}是新出现的，要先由主人同意。", self.name()),
+                format!("Nothing sent: {property} of {} is new and the owner has not accepted it.", self.object()),
+            ),
             Refusal::UnknownProperty { known, .. } => {
                 let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
                 let said = self.spoken_words(&known, terms::property);
@@ -180,6 +185,7 @@ impl Voice<'_> {
             }
             Refusal::UnknownArgument { .. }
             | Refusal::Forbidden { .. }
+            | Refusal::VerifierOffline { .. }
             | Refusal::Offline { last_heard: None }
             | Refusal::StateUnknown { .. }
             | Refusal::HubJustStarted

@@ -177,12 +177,14 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
             Refusal::UnknownDevice { .. } => ("找不到", "not found"),
             Refusal::Offline { .. } | Refusal::HubJustStarted => ("不在线", "offline"),
             Refusal::QueueFull { .. } | Refusal::DeadlineTooShort { .. } => ("来不及", "no time for it"),
-            Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown => ("没有发出", "nothing sent"),
+            Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown | Refusal::VerifierOffline { .. } => {
+                ("没有发出", "nothing sent")
+            }
             Refusal::UnknownProperty { .. } | Refusal::InvalidValue { .. } | Refusal::InvalidArgument { .. } => {
                 ("不能这样设", "cannot be set so")
             }
             Refusal::StateUnknown { .. } => ("没说现在的状态", "its state is not known"),
-            Refusal::Forbidden { .. } => ("不能改", "cannot be set"),
+            Refusal::Forbidden { .. } | Refusal::NotAccepted { .. } => ("不能改", "cannot be set"),
             Refusal::AmbiguousName { .. } | Refusal::MissingArgument { .. } | Refusal::UnknownArgument { .. } => {
                 ("没说清", "not clear")
             }

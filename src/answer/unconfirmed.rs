@@ -14,6 +14,13 @@ use crate::{
 impl Voice<'_> {
     pub(super) fn working(&self) -> String {
         let n = self.name();
+        if self.settled.reason == Some(Reason::Offline) {
+            // A held wish: nothing was sent (semantics 5.5).
+            return self.both(
+                format!("记下了：{n}不在线，一上线就设。"),
+                format!("Noted: {} is offline; it is set as soon as it is back.", self.object()),
+            );
+        }
         let (zh, en) = match (self.settled.stage < Stage::WaitingDeviceReport, moves(self.naming.role)) {
             (true, _) => (
                 format!("还没到：{n}还没说开始"),
@@ -197,6 +204,8 @@ impl Voice<'_> {
                 | Reason::Power
                 | Reason::ReadBackDiffers
                 | Reason::DidNotHold
+                | Reason::SensorDiffers
+                | Reason::Offline
                 | Reason::BrokerDown
                 | Reason::UnreadableReport
                 | Reason::Unknown,

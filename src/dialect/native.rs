@@ -110,6 +110,7 @@ pub fn word(command: &Command) -> &'static str {
     match command {
         Command::Welcome { .. } => "welcome",
         Command::Set { .. } => "set",
+        Command::Run { .. } => "run",
         Command::GetState { .. } => "get_device_state",
         Command::Withdraw { .. } => "withdraw",
     }
@@ -134,6 +135,14 @@ pub fn encode(identity: &Identity, session: &str, now: Instant, command: &Comman
             op: op.to_string(),
             property: property.to_string(),
             value: scalar(value),
+            ttl_ms: clamped_ms(*ttl),
+        },
+        Command::Run { op, action, args, ttl } => hub::Command::Run {
+            session,
+            hub_ms,
+            op: op.to_string(),
+            action: action.to_string(),
+            args: args.iter().map(|(name, value)| (name.to_string(), scalar(value))).collect(),
             ttl_ms: clamped_ms(*ttl),
         },
         Command::GetState { op, property } => hub::Command::GetDeviceState {
@@ -296,8 +305,9 @@ fn cause(word: CauseWord) -> Cause {
         CauseWord::Command => Cause::Command,
         CauseWord::Local => Cause::Local,
         CauseWord::Boot => Cause::Boot,
+        CauseWord::Periodic => Cause::Periodic,
         // What a device does by itself while the hub is gone is no person's touch (semantics 6.4).
-        CauseWord::Periodic | CauseWord::Failsafe => Cause::Periodic,
+        CauseWord::Failsafe => Cause::Failsafe,
         CauseWord::Query => Cause::Query,
         CauseWord::Unknown => Cause::Unknown,
     }

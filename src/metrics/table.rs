@@ -166,6 +166,11 @@ pub const DOOR: &[Door] = &[
     count("refused_will", "truetwin_door_refused_will_total", "Connections with a last will that is not allowed."),
     count("refused_unsupported", "truetwin_door_refused_unsupported_total", "Connections that asked for too much."),
     count("refused_busy", "truetwin_door_refused_busy_total", "Connections refused because there were too many."),
+    count(
+        "refused_rivals",
+        "truetwin_door_duplicate_device_total",
+        "Connections refused because another board has the name and the connection.",
+    ),
     count("foreign_topics", "truetwin_door_foreign_topics_total", "Publishes to a topic of somebody else."),
     count("subscriptions_refused", "truetwin_door_subscriptions_refused_total", "Subscriptions refused."),
     count("oversize", "truetwin_door_oversize_total", "Packets larger than allowed."),

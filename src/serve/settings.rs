@@ -23,6 +23,7 @@ pub(super) fn twin(config: &Config, started: Instant) -> Settings {
         recently_seen: ms(timing.recently_seen_ms),
         just_started: ms(timing.just_started_ms),
         heartbeat: ms(timing.heartbeat_ms),
+        reconcile: ms(timing.reconcile_ms),
         queued_max: config.limits.queued_per_property,
         records_max: config.limits.records_per_device,
         ..Settings::new(started)

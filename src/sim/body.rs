@@ -184,6 +184,11 @@ impl Board for Body {
         }
     }
 
+    fn at_rest(&mut self, property: usize) -> bool {
+        let Some(axis) = self.axis(property) else { return true };
+        !self.world.lock().plant.axes.get(axis).is_some_and(|axis| axis.is_moving())
+    }
+
     fn eta_ms(&mut self, property: usize) -> Option<u32> {
         let axis = self.axis(property)?;
         let inner = self.world.lock();

@@ -10,11 +10,11 @@ use crate::{
     twin::{
         Desired, Twin,
         evidence::required,
-        input::{Command, Effect},
+        input::Effect,
         operation::Operation,
         relative,
         waiter::Waiter,
-        wish::{ActionName, CallerId, Wish},
+        wish::{CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Stage},
     },
 };
@@ -22,31 +22,31 @@ use crate::{
 impl Twin {
     pub(super) fn set(&mut self, now: Instant, op: OpId, caller: CallerId, wish: Wish, answer_by: Instant) {
         let waiter = Waiter::new(op.clone(), caller, self.expires_at(answer_by));
+        if let Some(reply) = self.store_offline(now, &wish, &waiter) {
+            return self.effects.push_back(Effect::Reply { op, reply });
+        }
         match self.admit(now, waiter, &wish) {
             Err(refusal) => self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) }),
-            Ok(operation) if self.is_already(now, &operation, wish.if_needed) => self.already(now, operation),
+            Ok(operation) if self.is_already(now, &operation, wish.if_needed) => {
+                self.hold(now, &operation, wish.valid_for);
+                self.already(now, operation);
+            }
             Ok(operation) => {
+                let before = self.held.get(&operation.property).cloned();
+                let name = operation.property.clone();
+                self.hold(now, &operation, wish.valid_for);
                 if let Err(refusal) = self.place(now, operation) {
+                    // What was held before still is.
+                    self.held.remove(&name);
+                    self.held.extend(before.map(|held| (name, held)));
                     self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
                 }
             }
         }
     }
 
-    /// Actions are not carried out yet: none is known of any device.
-    pub(super) fn run(&mut self, op: OpId, action: &ActionName) {
-        let refusal = Refusal::UnknownProperty { asked: action.to_string(), known: Vec::new() };
-        self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
-    }
-
     fn admit(&mut self, now: Instant, waiter: Waiter, wish: &Wish) -> Result<Operation, Refusal> {
-        if self.stopping {
-            return Err(Refusal::ShuttingDown);
-        }
-        if self.line.bus_down {
-            return Err(Refusal::BrokerDown);
-        }
-        let online_by = self.online_by(now)?;
+        let online_by = self.may_come(now)?;
         let expires_at = waiter.expires_at;
         self.arrivals += 1;
         let mut operation = Operation::new(now, self.arrivals, waiter, wish.property.clone(), wish.target.clone());
@@ -61,6 +61,17 @@ impl Twin {
             return Err(Refusal::DeadlineTooShort { needed: operation.needed + self.settings.answer_margin });
         }
         Ok(operation)
+    }
+
+    /// Whether anything may be begun now, or until when it may wait for the device.
+    pub(super) fn may_come(&self, now: Instant) -> Result<Option<Instant>, Refusal> {
+        if self.stopping {
+            return Err(Refusal::ShuttingDown);
+        }
+        if self.line.bus_down {
+            return Err(Refusal::BrokerDown);
+        }
+        self.online_by(now)
     }
 
     /// Already equal, and known freshly enough for this caller: by a value that is not older than it allows, of this
@@ -94,6 +105,9 @@ impl Twin {
         if !property.settable {
             return Err(Refusal::Forbidden { property: property.name.clone() });
         }
+        if self.unaccepted.contains(&property.name) {
+            return Err(Refusal::NotAccepted { property: property.name.clone() });
+        }
         match operation.wish.as_ref().or(operation.target.value()) {
             Some(value) => {
                 let normal = property.normalise(value);
@@ -113,7 +127,8 @@ impl Twin {
             Duration::ZERO
         };
         operation.needed = self.settings.begin_min + whole;
-        Ok(())
+        Self::fit_check(operation);
+        self.fit_through(operation, property)
     }
 
     /// `Ok(None)`: the device is there. `Ok(Some(until))`: it was a moment ago, wait so long (semantics 5.5).
@@ -161,14 +176,14 @@ impl Twin {
     /// Sends an operation's command, for the first time or again, with the time that is left to begin.
     pub(super) fn send_command(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get(op) else { return };
-        let (Some(act_by), Some(value)) = (operation.act_by, operation.wish.clone()) else { return };
-        let property = operation.property.clone();
+        let Some(act_by) = operation.act_by else { return };
         let ttl = act_by.saturating_duration_since(now);
         // A device measures lateness from the least transit of its session, so it cannot see that transit itself: it is
         // told so much less, and the withdrawal that follows at `act_by` has the time to arrive.
         let ttl = ttl - self.settings.transit.min(ttl / 4);
+        let Some(command) = self.command(operation, ttl) else { return };
         self.enter(now, op, Stage::WaitingBroker);
-        self.send(Command::Set { op: op.clone(), property, value, ttl });
+        self.send(command);
     }
 
     /// The device went away: what waits for it does so for a moment (semantics 5.5).
@@ -192,6 +207,9 @@ impl Twin {
         }
         if operation.base_by.is_some_and(|by| by <= now) {
             let property = operation.property.clone();
+            if operation.asks_verifier() {
+                return self.refuse_unverified(op);
+            }
             return self.refuse_waiting(op, &Refusal::StateUnknown { property });
         }
         operation.online_by = operation.online_by.filter(|by| *by > now);
@@ -256,6 +274,7 @@ impl Twin {
     /// Ends an operation of which nothing reached the device, and tells those who still wait.
     pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: &Refusal) {
         if let Some(operation) = self.forget(op) {
+            self.drop_held(&operation);
             self.refuse_all(&operation.waiters, refusal);
         }
     }
@@ -306,7 +325,7 @@ pub(super) fn find<'a>(properties: &'a [Property], name: &PropertyName) -> Resul
 }
 
 /// Whether a half-done movement of such a thing can do harm (semantics 2.7: lock, garage, heater).
-fn can_do_harm(role: Role) -> bool {
+pub(super) fn can_do_harm(role: Role) -> bool {
     match role {
         Role::Lock | Role::Door | Role::Heater => true,
         Role::Light

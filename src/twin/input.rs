@@ -3,11 +3,17 @@
 //! No arm is `_`: a new input or effect must be thought about everywhere. Times are arguments of
 //! [`crate::twin::Twin::apply`], never fields.
 
-use std::{sync::Arc, time::Duration, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    property::{Description, Evidence, PropertyName, Value, ValueError},
+    property::{Description, DeviceId, Evidence, PropertyName, Value, ValueError},
     twin::{
+        Hears,
+        held::Held,
         owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Outcome, Presence, Reason, Refusal, Reply, Settled, Stage, StateReport},
@@ -84,6 +90,13 @@ pub enum Input {
         /// The operation.
         op: OpId,
     },
+    /// What another device was asked for ([`Effect::Ask`]) is known, or is not to be had (semantics 3.10).
+    Verified {
+        /// The question.
+        question: OpId,
+        /// What was found.
+        found: Found,
+    },
     /// The bus is down.
     BusDown,
     /// The bus is back.
@@ -96,6 +109,17 @@ pub enum Input {
     Removed,
     /// Time passed.
     Tick,
+}
+
+/// What came of a question to another device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// It has this value, read after the question.
+    Value(Value),
+    /// It is not connected, or there is no such device or property.
+    Offline,
+    /// It did not answer in time.
+    Silent,
 }
 
 /// What outlives a crashed actor: enough to withdraw what was in flight and to go on with the session.
@@ -111,6 +135,10 @@ pub struct Memory {
     pub description: Option<Arc<Description>>,
     /// When anything was last heard of the device.
     pub last_heard: Option<Instant>,
+    /// Wishes that outlive their operation (semantics 6.2).
+    pub held: BTreeMap<PropertyName, Held>,
+    /// Properties that the owner has yet to accept (semantics 2.7).
+    pub unaccepted: BTreeSet<PropertyName>,
     /// Operations that were admitted and not ended, as the crash left them, for each of their callers.
     pub in_flight: Vec<Left>,
 }
@@ -120,6 +148,8 @@ pub struct Memory {
 pub struct Left {
     /// Whose it is.
     pub caller: CallerId,
+    /// What it has heard.
+    pub hears: Hears,
     /// How far it was, under the id of the caller's own call.
     pub settled: Settled,
 }
@@ -165,6 +195,8 @@ pub enum Cause {
     Periodic,
     /// It was asked.
     Query,
+    /// It went to its safe level because the hub was gone (semantics 6.4).
+    Failsafe,
     /// It does not say.
     Unknown,
 }
@@ -251,6 +283,17 @@ pub enum Command {
         /// How much later than this sending it may begin (`act_by`, semantics 4.1).
         ttl: Duration,
     },
+    /// Do something that leaves no state.
+    Run {
+        /// The operation.
+        op: OpId,
+        /// The action.
+        action: ActionName,
+        /// What it is done with; flat, may be empty.
+        args: Arguments,
+        /// How much later than this sending it may begin.
+        ttl: Duration,
+    },
     /// Say what the state is.
     GetState {
         /// The question.
@@ -270,6 +313,18 @@ pub enum Command {
 pub enum Effect {
     /// Send this to the device. An operation's `Set` is answered with [`Input::Written`] or [`Input::NotWritten`].
     Send(Command),
+    /// Ask another device what a property of it is now; answered with [`Input::Verified`]. Takes no slot there, and never
+    /// waits here (semantics 3.10).
+    Ask {
+        /// The question: part of the answer.
+        question: OpId,
+        /// The device that measures.
+        device: DeviceId,
+        /// Its property.
+        property: PropertyName,
+        /// When it must have answered.
+        answer_by: Instant,
+    },
     /// Tell the caller of an operation.
     Reply {
         /// The operation.
@@ -320,6 +375,11 @@ pub enum Effect {
         caller: CallerId,
         /// What is.
         correction: Box<Correction>,
+    },
+    /// Somebody at the device has changed what was held, and that counts from now on (semantics 6.2).
+    LocalOverride {
+        /// The property.
+        property: PropertyName,
     },
     /// Presence changed.
     Presence(Presence),

@@ -166,7 +166,10 @@ impl Twin {
         for mut operation in waiting {
             operation.base_by = None;
             let waiters = operation.waiters.clone();
-            let fits = find(&description.properties, &operation.property).and_then(|p| self.fit(&mut operation, p));
+            let fits = match operation.is_run() {
+                true => self.fit_run(&mut operation),
+                false => find(&description.properties, &operation.property).and_then(|p| self.fit(&mut operation, p)),
+            };
             if let Err(refusal) = fits.and_then(|()| self.place(now, operation)) {
                 self.refuse_all(&waiters, &refusal);
             }

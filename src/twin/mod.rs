@@ -18,6 +18,10 @@
 //! | `waiter.rs` | the callers of one operation |
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
 //! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
+//! | `action.rs` | what leaves no state, and values that come about by it |
+//! | `drift.rs` | reading again what nobody tells |
+//! | `verify.rs` | independent measurements |
+//! | `held.rs` | wishes that outlive their operation |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
@@ -28,8 +32,11 @@
 //! | [`settings`] | times and bounds |
 //! | [`words`] | the closed sets of words |
 
+mod action;
 mod admission;
+mod drift;
 mod evidence;
+mod held;
 pub mod input;
 mod joining;
 mod operation;
@@ -40,19 +47,24 @@ mod record;
 mod relative;
 mod reported;
 mod restart;
+pub use reported::ChangedBy;
 pub mod settings;
 mod turns;
+mod verify;
 mod waiter;
 pub mod wish;
 pub mod words;
 
+pub use self::waiter::Hears;
+
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Instant,
 };
 
 use self::{
+    held::Held,
     input::{Effect, Input, Memory},
     operation::Operation,
     presence::Line,
@@ -103,6 +115,10 @@ pub struct Twin {
     records: VecDeque<Record>,
     /// When each property was last moved (semantics 4.4).
     touched: BTreeMap<PropertyName, Touched>,
+    /// Wishes that outlive their operation (semantics 6.2); at most one for each property that was ever described and held.
+    held: BTreeMap<PropertyName, Held>,
+    /// Properties that appeared later, can do harm, and are not accepted by the owner (semantics 2.7).
+    unaccepted: BTreeSet<PropertyName>,
     /// Callers in the order of their last turns (semantics 4.5).
     turns: VecDeque<CallerId>,
     /// How many operations have come.
@@ -126,6 +142,8 @@ impl Twin {
             questions: BTreeMap::new(),
             records: VecDeque::new(),
             touched: BTreeMap::new(),
+            held: BTreeMap::new(),
+            unaccepted: BTreeSet::new(),
             turns: VecDeque::new(),
             arrivals: 0,
             effects: VecDeque::new(),
@@ -139,7 +157,8 @@ impl Twin {
         self.expire(now);
         match input {
             Input::Set { op, caller, wish, answer_by } => self.set(now, op, caller, wish, answer_by),
-            Input::Run { op, caller: _, action, args: _, answer_by: _ } => self.run(op, &action),
+            Input::Run { op, caller, action, args, answer_by } => self.run(now, op, caller, &action, args, answer_by),
+            Input::Verified { question, found } => self.verified(now, &question, found),
             Input::Query { op, answer_by } => self.query(now, op, answer_by),
             Input::Cancel { op } => self.cancel(&op),
             Input::Connected { connection } => self.connected(now, connection),
@@ -156,7 +175,11 @@ impl Twin {
             Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
         }
+        self.reconcile(now);
         self.begin_due(now);
+        if self.pursue(now) {
+            self.begin_due(now);
+        }
     }
 
     /// The next thing to do, until there is none.
@@ -168,7 +191,13 @@ impl Twin {
     pub fn deadline(&self) -> Option<Instant> {
         let operations = self.operations.values().filter_map(Operation::wakes_at);
         let questions = self.questions.values().map(|q| q.expires_at);
-        operations.chain(questions).chain(self.line.suspect_at(&self.settings)).chain(self.opens_at()).min()
+        operations
+            .chain(questions)
+            .chain(self.line.suspect_at(&self.settings))
+            .chain(self.opens_at())
+            .chain(self.held_deadline())
+            .chain(self.reconcile_at())
+            .min()
     }
 
     /// The description in force, if the device ever greeted.
@@ -191,6 +220,11 @@ impl Twin {
         self.desired.get(property)
     }
 
+    /// Who brought the present value of a property about, as far as the device says.
+    pub fn last_changed_by(&self, property: &str) -> Option<&ChangedBy> {
+        self.reported.get(property).map(|known| &known.changed_by)
+    }
+
     /// How many operations are in flight or wait.
     pub fn in_flight(&self) -> usize {
         self.operations.len()
@@ -203,7 +237,8 @@ impl Twin {
             let live =
                 self.operations.values().find_map(|o| Some(record::seen_by(&self.so_far(now, o), &of(&o.waiters)?)));
             let ended = || self.records.iter().rev().find(|record| of(&record.waiters).is_some());
-            return live.or_else(|| ended().map(|record| self.recalled(now, record, Some(op))));
+            let ended = || ended().map(|record| self.recalled(now, record, Some(op)));
+            return live.or_else(ended).or_else(|| self.stored(now, op));
         }
         let live = self.operations.values().max_by_key(|o| o.number);
         match (live, self.records.back()) {
@@ -227,6 +262,8 @@ impl Twin {
             description: self.description.clone(),
             last_heard: self.line.last_heard,
             in_flight: self.left(now),
+            held: self.held.clone(),
+            unaccepted: self.unaccepted.clone(),
         }
     }
 
@@ -242,6 +279,7 @@ impl Twin {
             readings,
             moving: self.slots.iter().filter(|(_, slot)| !slot.is_empty()).map(|(p, _)| p.clone()).collect(),
             reverted: self.reverted_properties(),
+            held: self.held_wishes(now),
             amended: self.amended(now),
             asked_now: fresh_since.is_some(),
         }
@@ -294,7 +332,9 @@ impl Twin {
     /// Ends what is late: operations, questions, presence.
     fn expire(&mut self, now: Instant) {
         self.expire_presence(now);
+        self.expire_held(now);
         self.expire_operations(now);
+        self.ask_sensors(now);
         let late: Vec<OpId> =
             self.questions.iter().filter(|(_, q)| q.expires_at <= now).map(|(op, _)| op.clone()).collect();
         for op in late {

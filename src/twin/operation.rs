@@ -8,7 +8,9 @@ use std::{
 use crate::{
     property::{Evidence, Predicate, Property, PropertyName, Value},
     twin::{
+        action::Work,
         settings::Settings,
+        verify::Check,
         waiter::{Hears, Waiter},
         wish::Target,
         words::{OpId, Outcome, Stage},
@@ -20,6 +22,18 @@ use crate::{
 pub(super) struct Operation {
     pub(super) op: OpId,
     pub(super) property: PropertyName,
+    /// How it is carried out.
+    pub(super) work: Work,
+    /// The action that brings its value about was done: from then on its property counts.
+    pub(super) acted: bool,
+    /// What an independent measurement must show (semantics 3.10).
+    pub(super) check: Option<Check>,
+    /// When the measuring device is asked next.
+    pub(super) sensor_at: Option<Instant>,
+    /// Since when the state that it starts from is asked for, where it must be the very present one.
+    pub(super) base_since: Option<Instant>,
+    /// It was so before anything was sent.
+    pub(super) already: bool,
     /// The normalised wish; `None` while a relative one is not absolute yet (semantics 4.6).
     pub(super) wish: Option<Value>,
     /// What the caller said.
@@ -91,6 +105,12 @@ impl Operation {
             number,
             stage_ends_at: waiter.expires_at,
             waiters: vec![waiter],
+            work: Work::Set,
+            acted: false,
+            check: None,
+            sensor_at: None,
+            base_since: None,
+            already: false,
             superseded_by: None,
             limited: false,
             base_by: None,
@@ -164,6 +184,11 @@ impl Operation {
         strict.or_else(|| self.waiters.iter().map(|waiter| waiter.expires_at).min())
     }
 
+    /// Whether all who wait leave it the time that it needs.
+    pub(super) fn has_time(&self, now: Instant) -> bool {
+        self.soonest().is_none_or(|soonest| soonest >= now + self.needed)
+    }
+
     /// Notes what a caller was told.
     pub(super) fn tell(&mut self, now: Instant, op: &OpId, outcome: Outcome) {
         for waiter in self.waiters.iter_mut().filter(|waiter| waiter.op == *op) {
@@ -192,6 +217,7 @@ impl Operation {
             self.question = None;
             self.ask_at = None;
         }
+        self.sensor_at = None;
         let act_by = self.act_by.unwrap_or(now);
         match stage {
             // While it waits for its turn only its callers' limits count.
@@ -224,7 +250,8 @@ impl Operation {
     /// failure (semantics 3.6).
     fn await_device(&mut self, now: Instant, ends: Instant) {
         self.stage_ends_at = ends;
-        self.ask_at = Some(now + ends.saturating_duration_since(now) * 3 / 4);
+        // An action leaves no value to ask for.
+        self.ask_at = (!self.is_run()).then_some(now + ends.saturating_duration_since(now) * 3 / 4);
     }
 
     /// The id of the next question about it: the operation's own with a number, so that no other answer fits.
@@ -248,7 +275,7 @@ impl Operation {
     /// When the twin must look at it next.
     pub(super) fn wakes_at(&self) -> Option<Instant> {
         let ends = self.sent().then_some(self.stage_ends_at);
-        let all = [self.soonest(), self.online_by, self.base_by, self.ask_at, ends];
+        let all = [self.soonest(), self.online_by, self.base_by, self.ask_at, self.sensor_at, ends];
         all.into_iter().flatten().min()
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct Line {
     /// When the session began: what was heard before is of another (semantics 3.8).
     pub(super) session_since: Option<Instant>,
     pub(super) last_heard: Option<Instant>,
+    /// When it last told a value, or was asked for lack of one (semantics 3.11).
+    pub(super) told_at: Option<Instant>,
+    /// How often it was asked for lack of one: part of the questions' ids.
+    pub(super) reads: u32,
     pub(super) bus_down: bool,
 }
 
@@ -34,6 +38,8 @@ impl Default for Line {
             session: None,
             session_since: None,
             last_heard: None,
+            told_at: None,
+            reads: 0,
             bus_down: false,
         }
     }
@@ -76,10 +82,11 @@ impl Twin {
         self.alive(now);
         self.line.session = Some(session.clone());
         self.line.session_since = Some(now);
+        self.line.told_at = Some(now);
         self.send(Command::Welcome { session });
         let rebooted = self.reported.boot().is_some_and(|boot| *boot != hello.boot);
         if self.description.as_ref() != Some(&hello.description) {
-            self.description = Some(hello.description.clone());
+            self.take_description(&hello.description);
             self.touched.retain(|name, _| hello.description.property(name).is_some());
             self.effects.push_back(Effect::Described(hello.description.clone()));
             self.end_changed(now);
@@ -88,6 +95,8 @@ impl Twin {
         if let Some(merged) = self.reported.replace(now, hello) {
             self.note_malformed(hello.seq, &merged);
             self.note_changes(now, &merged.changes, hello.cause);
+            self.note_drift(now, &merged.changes, hello.cause, rebooted);
+            self.hold_on_hello(now);
             self.after_hello(now, rebooted);
             let finished: Vec<&OpId> = hello.seen.iter().map(|(_, op)| op).collect();
             self.note_late(now, hello.seq, &finished, Evidence::Firmware);
@@ -113,7 +122,8 @@ impl Twin {
 
     /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
     pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
-        let Memory { connection, session, boot, description, last_heard, in_flight } = memory;
+        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight } = memory;
+        (self.held, self.unaccepted) = (held, unaccepted);
         self.line.connection = connection;
         self.line.last_heard = last_heard;
         self.description = description;
@@ -121,6 +131,7 @@ impl Twin {
         if session.is_some() {
             self.line.session = session;
             self.line.session_since = Some(now);
+            self.line.told_at = Some(now);
             self.set_presence(Presence::Online);
             self.expire_presence(now);
         }

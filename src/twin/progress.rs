@@ -10,7 +10,7 @@ use crate::{
         evidence::Verdict,
         input::{ActionResult, Body, Cause, Command, Effect, Report},
         operation::Operation,
-        reported::Merged,
+        reported::{ChangedBy, Merged},
         words::{OpId, Outcome, Reason, Stage},
     },
 };
@@ -27,8 +27,16 @@ impl Twin {
             self.written(now, op);
         }
         let description = self.description.clone().unwrap_or_default();
-        let merged = self.reported.merge(now, report.seq, &report.status, &description);
+        let by = match &report.body {
+            Body::Action { op, .. } => ChangedBy::Operation(op.clone()),
+            Body::State { cause, .. } => ChangedBy::Cause(*cause),
+            Body::Heartbeat => ChangedBy::Cause(Cause::Unknown),
+        };
+        let merged = self.reported.merge(now, report.seq, &report.status, &description, &by);
         self.note_malformed(report.seq, &merged);
+        if !merged.carried.is_empty() {
+            self.line.told_at = Some(now);
+        }
         match &report.body {
             Body::Heartbeat => {}
             Body::Action { op, result, reason, eta, clamped } => {
@@ -48,9 +56,11 @@ impl Twin {
                     self.reported.finish(report.seq, property, finished, &description);
                 }
                 self.note_changes(now, &merged.changes, *cause);
+                self.note_drift(now, &merged.changes, *cause, false);
                 if let Some(question) = op {
                     self.answered(now, question, &merged);
                 }
+                self.watch_contacts(now, &merged);
                 self.watch_read_backs(now, &merged);
                 let finished: Vec<&OpId> = seen.iter().map(|(_, op)| op).collect();
                 self.note_late(now, report.seq, &finished, Evidence::Firmware);
@@ -75,7 +85,7 @@ impl Twin {
         let begun = operation.begun();
         match result {
             ActionResult::Received => self.advance(now, op, Stage::WaitingDeviceStart),
-            ActionResult::Executing => self.advance(now, op, Stage::WaitingDeviceReport),
+            ActionResult::Executing => self.executing(now, op),
             ActionResult::Working => {
                 self.advance(now, op, Stage::WaitingDeviceReport);
                 if let (Some(eta), Some(operation)) = (eta, self.operations.get_mut(op)) {
@@ -104,6 +114,9 @@ impl Twin {
 
     /// The device says that it is done. That is the first check; the read-back is the second (semantics 3.6).
     fn completed(&mut self, now: Instant, seq: u32, op: &OpId, clamped: bool, merged: &Merged) {
+        if self.action_completed(now, op, merged) {
+            return;
+        }
         let Some(property) = self.operations.get(op).map(|o| o.property.clone()) else { return };
         if merged.malformed.iter().any(|(name, _)| *name == property) {
             // It has driven; what it says of the end cannot be read.
@@ -177,6 +190,12 @@ impl Twin {
         let Some(operation) = self.operations.get(op) else { return };
         let attributed = self.attributed(operation);
         match self.verdict(operation) {
+            // What an action moves arrives when it arrives: until its time is over it is on its way.
+            Verdict::Met if operation.through() && operation.stage < Stage::WaitingReadBack && attributed => {
+                self.enter(now, op, Stage::WaitingReadBack);
+                self.ask_due(now);
+            }
+            Verdict::Other if operation.through() && operation.stage < Stage::WaitingReadBack => {}
             // Finished, it says, and it is so: a lost report is no failure (semantics 3.6).
             Verdict::Met if attributed && !operation.must_hold() => self.converge(now, op),
             Verdict::Other if attributed => {
@@ -250,8 +269,7 @@ impl Twin {
             if !operation.sent() {
                 self.expire_waiting(now, &op);
             } else if operation.stage_ends_at <= now || (all_late && !operation.begun()) {
-                let reason = if operation.unreadable { Reason::UnreadableReport } else { Reason::Timeout };
-                self.give_up(now, &op, Outcome::TimedOut, reason);
+                self.run_out(now, &op);
             } else if late {
                 self.answer_late(now, &op);
             }
@@ -260,7 +278,7 @@ impl Twin {
     }
 
     /// Asks the device about operations whose question is due.
-    fn ask_due(&mut self, now: Instant) {
+    pub(super) fn ask_due(&mut self, now: Instant) {
         let due = self.operations.values_mut().filter(|o| o.ask_at.is_some_and(|at| at <= now));
         let questions: Vec<(OpId, PropertyName)> = due.map(|o| (o.next_question(), o.property.clone())).collect();
         for (op, property) in questions {

@@ -48,6 +48,9 @@ impl Record {
 impl Twin {
     /// Fresh, attributed, reported state equals the wish.
     pub(super) fn converge(&mut self, now: Instant, op: &OpId) {
+        if self.await_sensor(now, op) {
+            return;
+        }
         if let Some(outcome) = self.operations.get(op).map(Operation::success) {
             self.end(now, op, outcome, None);
         }
@@ -75,6 +78,7 @@ impl Twin {
         }
         let Some(mut operation) = self.forget(op) else { return };
         self.note_end(now, &operation, outcome, reason);
+        self.held_ended(now, &operation, outcome, reason);
         let settled = self.settled(now, &operation, outcome, reason);
         if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
             self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
@@ -153,7 +157,7 @@ impl Twin {
         let of = |operation: &Operation| {
             let settled = self.so_far(now, operation);
             let each = operation.waiters.iter();
-            let each = each.map(|w| Left { caller: w.caller.clone(), settled: seen_by(&settled, w) });
+            let each = each.map(|w| Left { caller: w.caller.clone(), hears: w.hears, settled: seen_by(&settled, w) });
             each.collect::<Vec<_>>()
         };
         self.operations.values().flat_map(of).collect()
@@ -176,9 +180,13 @@ impl Twin {
             outcome,
             stage: operation.stage,
             reason,
-            confirmed_by: found.as_ref().filter(|_| success).map_or(Evidence::None, |r| r.evidence),
+            confirmed_by: match success {
+                true => operation.evidence(found.as_ref().map_or(Evidence::None, |r| r.evidence)),
+                false => Evidence::None,
+            },
+            measured: operation.measured(),
             found,
-            attribution: Attribution::Named,
+            attribution: if operation.through() { Attribution::Inferred } else { Attribution::Named },
             eta: operation.eta_at.map(|at| at.saturating_duration_since(now)).filter(|_| outcome == Outcome::Working),
             elapsed: now.saturating_duration_since(operation.admitted_at),
             stages: operation.stages(now),
@@ -202,12 +210,21 @@ impl Twin {
         let Some(mut settled) = left.first().map(|first| first.settled.clone()) else { return };
         // The id that the device knows.
         settled.op = settled.joined.take().unwrap_or(settled.op);
-        let waiter = |left: &Left| {
-            let hears = Hears::Told { outcome: Outcome::Interrupted, at: now };
-            let (op, caller) = (left.settled.op.clone(), left.caller.clone());
-            Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears }
-        };
-        let waiters: Vec<Waiter> = left.iter().map(waiter).collect();
+        let told = Hears::Told { outcome: Outcome::Interrupted, at: now };
+        let mut waiters = Vec::with_capacity(left.len());
+        for left in left {
+            let (op, caller) = (left.settled.op.clone(), left.caller);
+            let hears = if left.hears == Hears::Waits { told } else { left.hears };
+            let mut waiter = Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears };
+            // Who was told that it is at work has not heard of the crash.
+            if matches!(left.hears, Hears::Told { outcome: Outcome::Working, .. }) {
+                let (outcome, reason) = (Outcome::Interrupted, Some(Reason::ActorRestarted));
+                let own = Settled { outcome, reason, eta: None, ..left.settled };
+                waiter.hears = told;
+                self.effects.push_back(owe(&self.device, &waiter, own));
+            }
+            waiters.push(waiter);
+        }
         settled.outcome = Outcome::Interrupted;
         settled.reason = Some(Reason::ActorRestarted);
         self.effects.push_back(Effect::Ended {
@@ -318,7 +335,12 @@ impl Twin {
                 record.undone = true;
                 match cause {
                     Cause::Local => {}
-                    Cause::Command | Cause::Boot | Cause::Periodic | Cause::Query | Cause::Unknown => {
+                    Cause::Command
+                    | Cause::Boot
+                    | Cause::Failsafe
+                    | Cause::Periodic
+                    | Cause::Query
+                    | Cause::Unknown => {
                         record.settled.reverted = true;
                         if first {
                             let (op, property) = (record.settled.op.clone(), change.property.clone());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
     twin::{
-        input::{Hello, Ignored, Report, Status},
+        input::{Cause, Hello, Ignored, Report, Status},
         words::OpId,
     },
 };
@@ -17,6 +17,17 @@ pub(super) struct Known {
     pub(super) seq: u32,
     pub(super) evidence: Evidence,
     pub(super) received_at: Instant,
+    /// Who brought this value about, as the report said that first told it.
+    pub(super) changed_by: ChangedBy,
+}
+
+/// Who brought a value about (semantics 2.1).
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChangedBy {
+    /// An operation of this hub.
+    Operation(OpId),
+    /// What the device names.
+    Cause(Cause),
 }
 
 /// A value that a report changed.
@@ -85,7 +96,7 @@ impl Reported {
             self.finish(hello.seq, property, op, &hello.description);
         }
         let before = std::mem::take(&mut self.known);
-        let mut merged = self.merge(now, hello.seq, &hello.status, &hello.description);
+        let mut merged = self.merge(now, hello.seq, &hello.status, &hello.description, &ChangedBy::Cause(hello.cause));
         merged.changes.retain(|change| before.get(&change.property).is_none_or(|known| known.value != change.to));
         Some(merged)
     }
@@ -104,7 +115,14 @@ impl Reported {
     }
 
     /// Merges a patch. A property that a newer report has set keeps its value.
-    pub(super) fn merge(&mut self, now: Instant, seq: u32, status: &[Status], description: &Description) -> Merged {
+    pub(super) fn merge(
+        &mut self,
+        now: Instant,
+        seq: u32,
+        status: &[Status],
+        description: &Description,
+        by: &ChangedBy,
+    ) -> Merged {
         let mut merged = Merged::default();
         for Status { property: name, value, evidence } in status {
             let Some(property) = description.property(name) else {
@@ -123,12 +141,16 @@ impl Reported {
             if before.is_some_and(|known| known.seq > seq) {
                 continue;
             }
-            if before.is_none_or(|known| known.value != value) {
+            let unchanged = before.filter(|known| known.value == value).map(|known| known.changed_by.clone());
+            if unchanged.is_none() {
                 merged.changes.push(Change { property: name.clone(), to: value.clone() });
             }
             // No claim beyond what the description offers (semantics 3.5).
             let evidence = (*evidence).min(property.feedback);
-            self.known.insert(name.clone(), Known { value, seq, evidence, received_at: now });
+            self.known.insert(
+                name.clone(),
+                Known { value, seq, evidence, received_at: now, changed_by: unchanged.unwrap_or_else(|| by.clone()) },
+            );
         }
         merged
     }

@@ -1,10 +1,15 @@
 //! What becomes of operations in flight when the device goes away and comes back: in the same run (semantics 5.3) or in a
 //! new one (5.4), or with another description (2.7).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use crate::property::{Description, Property};
 use crate::twin::{
     Twin,
+    admission::can_do_harm,
     operation::Operation,
     settings::Settings,
     words::{OpId, Outcome, Reason, Stage},
@@ -93,15 +98,31 @@ impl Twin {
         }
     }
 
+    /// Puts a new description in force. What can do harm and was not there before, of a device that was known, is read-only
+    /// until the owner accepts it; what was held and does not fit any more is blocked (semantics 2.7).
+    pub(super) fn take_description(&mut self, new: &Arc<Description>) {
+        let harmful = |p: &&Property| p.settable && can_do_harm(p.role) && !p.terms.accepted;
+        let was = |name: &str| {
+            let known = self.description.as_ref().is_none_or(|old| old.property(name).filter(harmful).is_some());
+            known && !self.unaccepted.contains(name)
+        };
+        let fresh = new.properties.iter().filter(harmful).filter(|p| !was(&p.name));
+        self.unaccepted = fresh.map(|p| p.name.clone()).collect();
+        self.description = Some(new.clone());
+        self.block_held();
+    }
+
     /// Ends what is in flight on a property that vanished or is of another kind now: what it is to the device nobody can
     /// say (semantics 2.7).
     pub(super) fn end_changed(&mut self, now: Instant) {
         let Some(description) = self.description.clone() else { return };
         let changed = |o: &&Operation| {
             let before = o.spec.as_ref().map(|spec| spec.kind);
-            o.sent() && description.property(&o.property).map(|p| p.kind) != before
+            o.sent() && !o.is_run() && description.property(&o.property).map(|p| p.kind) != before
         };
-        let ended: Vec<OpId> = self.operations.values().filter(changed).map(|o| o.op.clone()).collect();
+        let gone = |o: &&Operation| o.sent() && o.called().is_some_and(|name| description.action(name).is_none());
+        let ended: Vec<OpId> =
+            self.operations.values().filter(|o| changed(o) || gone(o)).map(|o| o.op.clone()).collect();
         for op in ended {
             self.give_up(now, &op, Outcome::Interrupted, Reason::PropertyChanged);
         }
@@ -130,7 +151,7 @@ impl Twin {
 impl Operation {
     /// Whether it may be sent again: doing it twice does no harm, and somebody still wants it.
     fn may_repeat(&self) -> bool {
-        !self.cancelled && self.superseded_by.is_none() && self.spec.as_ref().is_some_and(|spec| spec.repeatable)
+        !self.cancelled && self.superseded_by.is_none() && self.repeatable()
     }
 
     /// Until when it may begin if its command goes out at `now`: the allowances, at most the configured maximum behind the
@@ -146,7 +167,7 @@ impl Operation {
         let hold = if self.stage >= Stage::WaitingReadBack { self.stable } else { Duration::ZERO };
         let at = now + settings.outbox.max(hold);
         self.question = None;
-        self.ask_at = Some(at);
+        self.ask_at = (!self.is_run()).then_some(at);
         self.wait_until(at + settings.read_back, settings);
     }
 

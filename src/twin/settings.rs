@@ -40,6 +40,8 @@ pub struct Settings {
     pub just_started: Duration,
     /// How often a device is asked to send its heartbeat; it is `suspected` after 2.5 of them.
     pub heartbeat: Duration,
+    /// A device that has told no value for so long is asked (semantics 3.11); zero: never.
+    pub reconcile: Duration,
     /// How long after its end an operation's truth is watched (semantics 6.3).
     pub watch: Duration,
     /// How old a reported value may be that a relative wish starts from; an older one is asked for anew (semantics 4.6).
@@ -79,6 +81,7 @@ impl Settings {
             recently_seen: ms(60_000),
             just_started: ms(30_000),
             heartbeat: ms(10_000),
+            reconcile: Duration::ZERO,
             watch: ms(600_000),
             base_max_age: ms(10_000),
             queued_max: 8,
@@ -92,7 +95,12 @@ impl Settings {
     /// How long driving this property may take (semantics 4.9): a relay that expects 300 ms has 1 s. No device takes a
     /// property for longer than [`Settings::driving_max`], whatever it announces.
     pub fn report(&self, property: &Property) -> Duration {
-        Duration::from_millis(property.expected_ms.into()).min(self.driving_max) + self.report_margin
+        self.expected(property.expected_ms)
+    }
+
+    /// How long something may take that a device expects to take so long.
+    pub fn expected(&self, expected_ms: u32) -> Duration {
+        Duration::from_millis(expected_ms.into()).min(self.driving_max) + self.report_margin
     }
 
     /// How long this property's value must hold before it is read back (semantics 3.6), bounded like driving.

@@ -45,6 +45,9 @@ impl Twin {
                     self.dispatch(now, &op);
                 }
                 // It asks for the state first; or some of its callers have no time left: for the others it goes on.
+                Ok(false) if self.operations.get(&op).is_some_and(|operation| operation.already) => {
+                    self.end(now, &op, Outcome::Already, None);
+                }
                 Ok(false) => self.refuse_short(now, &op),
                 Err(refusal) => self.refuse_waiting(&op, &refusal),
             }
@@ -94,7 +97,7 @@ impl Twin {
         let slot = self.slots.get(name).into_iter().flatten();
         let waiting: Vec<&Operation> = slot.filter_map(|op| self.operations.get(op)).filter(|o| !o.sent()).collect();
         match waiting.iter().position(|operation| operation.absolute()) {
-            Some(0) => waiting[..1].to_vec(),
+            Some(0) => waiting[..1].iter().copied().filter(|o| o.base_by.is_none()).collect(),
             // Behind relative ones a wish for a value stands only if it equals the last of them.
             Some(first) => waiting[..first].iter().copied().filter(|o| o.base_by.is_none()).collect(),
             None => waiting.into_iter().filter(|o| o.base_by.is_none()).collect(),
@@ -152,6 +155,11 @@ impl Twin {
     fn ready(&mut self, now: Instant, op: &OpId) -> Result<bool, Refusal> {
         let Some(description) = self.description.clone() else { return Err(self.offline(now)) };
         let Some(mut operation) = self.operations.remove(op) else { return Ok(false) };
+        if operation.is_run() {
+            let begins = self.fit_run(&mut operation).map(|()| operation.has_time(now));
+            self.operations.insert(op.clone(), operation);
+            return begins;
+        }
         let name = operation.property.clone();
         let fits = find(&description.properties, &name).and_then(|p| self.fit(&mut operation, p).map(|()| p));
         let begins = fits.and_then(|property| self.ready_with(now, &mut operation, property));
@@ -160,15 +168,16 @@ impl Twin {
     }
 
     fn ready_with(&mut self, now: Instant, operation: &mut Operation, property: &Property) -> Result<bool, Refusal> {
-        let by = now + operation.needed;
-        if operation.soonest().is_some_and(|soonest| soonest < by) {
+        if !operation.has_time(now) {
             return Ok(false);
         }
         match self.start_from(now, operation, property)? {
-            Base::Not => Ok(true),
+            Base::Not => self.ready_to_send(now, operation, property),
             Base::Known(base) => {
                 operation.start_at(property, &base)?;
-                Ok(true)
+                self.fit(operation, property)?;
+                self.hold(now, operation, None);
+                self.ready_to_send(now, operation, property)
             }
             Base::Unknown => {
                 operation.base_by = Some(now + self.settings.read_back);
@@ -177,6 +186,27 @@ impl Twin {
                 Ok(false)
             }
         }
+    }
+
+    /// Asks for what must be known before anything moves: where a thing stands that an action sends the other way, and what
+    /// an independent measurement shows. `Ok(false)`: it does not begin now.
+    fn ready_to_send(&mut self, now: Instant, operation: &mut Operation, property: &Property) -> Result<bool, Refusal> {
+        if operation.through() {
+            let known = self.reported.get(&property.name);
+            let fresh = known.filter(|known| operation.base_since.is_some_and(|since| since <= known.received_at));
+            let Some(known) = fresh else {
+                operation.base_since = Some(now);
+                operation.base_by = Some(now + self.settings.read_back);
+                let question = operation.next_question();
+                self.send(Command::GetState { op: question, property: Some(property.name.clone()) });
+                return Ok(false);
+            };
+            operation.already = operation.wish.as_ref().is_some_and(|wish| property.same(&known.value, wish));
+            if operation.already {
+                return Ok(false);
+            }
+        }
+        Ok(!self.wants_baseline(now, operation))
     }
 
     /// A drive has begun, now at the latest.

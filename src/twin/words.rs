@@ -211,6 +211,10 @@ words! {
         ReadBackDiffers = "read_back_differs",
         /// Reached, and not held until the read-back.
         DidNotHold = "did_not_hold",
+        /// An independent measurement says otherwise (semantics 3.10).
+        SensorDiffers = "sensor_differs",
+        /// The device is away; the wish is kept until it comes (semantics 5.5).
+        Offline = "offline",
         /// The connection went away in the middle.
         ConnectionLost = "connection_lost",
         /// The device began a new run in the middle.
@@ -264,6 +268,50 @@ words! {
     }
 }
 
+words! {
+    /// How a held wish stands (semantics 6.2).
+    HeldState {
+        /// It is so.
+        Met = "met",
+        /// It is not so yet, or not any more: it is sent until it is.
+        Pursued = "pursued",
+        /// It waits for the device to come back.
+        Offline = "offline",
+        /// Somebody at the device has changed it, and that counts.
+        LocalOverride = "local_override",
+        /// It does not fit the device's description any more; it is not sent (semantics 2.7).
+        Blocked = "blocked",
+    }
+}
+
+/// A wish that outlives its operation, as it is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldWish {
+    /// The property.
+    pub property: PropertyName,
+    /// What it shall be.
+    pub value: Value,
+    /// How it stands.
+    pub state: HeldState,
+    /// Why it is not so, where its last operation said that.
+    pub reason: Option<Reason>,
+    /// How long it is still valid; `None`: until it is changed.
+    pub valid_for: Option<Duration>,
+}
+
+/// What an independent measurement says of an operation (semantics 3.10).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The device that measures.
+    pub device: DeviceId,
+    /// Its property.
+    pub property: PropertyName,
+    /// What it was last, after completion; `None`: not measured (yet).
+    pub value: Option<Value>,
+    /// Whether it agrees with the wish.
+    pub agrees: bool,
+}
+
 /// A value that a device reported, as the hub has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
@@ -300,6 +348,8 @@ pub struct Settled {
     pub confirmed_by: Evidence,
     /// How the confirming report was tied to the operation.
     pub attribution: Attribution,
+    /// What an independent measurement says, where one is configured.
+    pub measured: Option<Measured>,
     /// What the device says it still needs.
     pub eta: Option<Duration>,
     /// From the call to this answer.
@@ -378,6 +428,16 @@ pub enum Refusal {
         /// The property.
         property: PropertyName,
     },
+    /// It appeared on a device that was known, can do harm, and the owner has not accepted it (semantics 2.7).
+    NotAccepted {
+        /// The property.
+        property: PropertyName,
+    },
+    /// The device that would verify cannot be asked: nothing was moved (semantics 3.10).
+    VerifierOffline {
+        /// It.
+        device: DeviceId,
+    },
     /// Not connected.
     Offline {
         /// How long ago anything was heard; `None` if never.
@@ -418,7 +478,8 @@ impl Refusal {
             Self::MissingArgument { .. } => RefusalWord::MissingArgument,
             Self::UnknownArgument { .. } => RefusalWord::UnknownArgument,
             Self::InvalidArgument { .. } | Self::InvalidValue { .. } => RefusalWord::InvalidValue,
-            Self::Forbidden { .. } => RefusalWord::Forbidden,
+            Self::Forbidden { .. } | Self::NotAccepted { .. } => RefusalWord::Forbidden,
+            Self::VerifierOffline { .. } => RefusalWord::VerifierOffline,
             Self::Offline { .. } => RefusalWord::Offline,
             Self::StateUnknown { .. } => RefusalWord::StateUnknown,
             Self::HubJustStarted => RefusalWord::HubJustStarted,
@@ -455,6 +516,8 @@ pub struct StateReport {
     pub moving: Vec<PropertyName>,
     /// Properties that went back by themselves after a success.
     pub reverted: Vec<PropertyName>,
+    /// Wishes that outlive their operation.
+    pub held: Vec<HeldWish>,
     /// Operations whose answer is no longer true (semantics 6.3): of the last ten minutes, the latest of each property.
     pub amended: Vec<Settled>,
     /// Whether the device was asked and has answered just now.
@@ -476,6 +539,7 @@ impl Settled {
             found: None,
             confirmed_by: Evidence::None,
             attribution: Attribution::Named,
+            measured: None,
             eta: None,
             elapsed: Duration::ZERO,
             stages: Vec::new(),

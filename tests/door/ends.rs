@@ -83,7 +83,7 @@ async fn s5_6_of_two_boards_with_one_name_the_one_that_is_in_stays() {
         assert_eq!(board.login(&login(id, true)).await, Some(0));
         boards.push(board);
     }
-    for (v5, code) in [(true, 0x85), (false, 2)] {
+    for (v5, code) in [(true, 0x8A), (false, 2)] {
         let mut refused = Client::raw(broker.local_addr(), v5).await;
         assert_eq!(refused.login(&login("board-2", v5)).await, Some(code));
         assert_eq!(refused.next().await, None);

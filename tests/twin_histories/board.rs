@@ -51,10 +51,12 @@ pub(crate) enum Fault {
     NoStatus,
     /// Its supply breaks down whenever it drives.
     BrownOut,
+    /// The relay moves, and its load has no power.
+    DeadLoad,
 }
 
 /// Every fault there is.
-pub(crate) const FAULTS: [Fault; 17] = [
+pub(crate) const FAULTS: [Fault; 18] = [
     Fault::Frozen,
     Fault::NoAck,
     Fault::NoExecuting,
@@ -72,6 +74,7 @@ pub(crate) const FAULTS: [Fault; 17] = [
     Fault::Mute,
     Fault::NoStatus,
     Fault::BrownOut,
+    Fault::DeadLoad,
 ];
 
 /// What was true when a report was made.
@@ -151,6 +154,8 @@ pub(crate) struct Board {
     // The truth, for the invariants.
     pub(crate) reports: BTreeMap<(u32, u32), Truth>,
     pub(crate) drives: Vec<Drive>,
+    /// Actions that were run, in which run of the board.
+    pub(crate) runs: Vec<(OpId, u32)>,
     pub(crate) results: BTreeMap<OpId, ActionResult>,
     pub(crate) received: BTreeMap<OpId, u64>,
 }
@@ -178,6 +183,7 @@ impl Board {
             timers: Vec::new(),
             reports: BTreeMap::new(),
             drives: Vec::new(),
+            runs: Vec::new(),
             results: BTreeMap::new(),
             received: BTreeMap::new(),
         }
@@ -254,6 +260,11 @@ impl Board {
                 let to = value == Value::Bool(true);
                 self.set(now, Job { op, to, sent_at, ttl });
             }
+            Command::Run { op, ttl, .. } => {
+                self.skew = self.skew.map(|skew| skew.min(transit));
+                let ttl = u64::try_from(ttl.as_millis()).expect("a short time");
+                self.run(now, Job { op, to: self.relay, sent_at, ttl });
+            }
             Command::GetState { op, .. } => {
                 if !self.has(Fault::Mute) {
                     self.state(Some(op), Cause::Query);
@@ -261,6 +272,50 @@ impl Board {
             }
             Command::Withdraw { op } => self.withdraw(&op),
         }
+    }
+
+    /// What the load does, as a meter beside it sees.
+    pub(crate) fn load(&self) -> bool {
+        self.relay && !self.has(Fault::DeadLoad)
+    }
+
+    /// Runs an action at once: it leaves no state.
+    fn run(&mut self, now: u64, job: Job) {
+        let op = job.op.clone();
+        if let Some((_, result)) = self.ring.iter().find(|(known, _)| *known == op) {
+            if let Some((result, reason)) = *result {
+                self.tell(&op, result, reason);
+            }
+            return;
+        }
+        self.received.insert(op.clone(), now);
+        if self.ring.len() == RING {
+            self.ring.pop_front();
+        }
+        let (result, reason) = match (self.late(now, &job), self.has(Fault::Busy)) {
+            (true, _) => (ActionResult::Rejected, Some(Reason::Expired)),
+            (_, true) => (ActionResult::Rejected, Some(Reason::Busy)),
+            _ => (ActionResult::Completed, None),
+        };
+        self.ring.push_back((op.clone(), Some((result, reason))));
+        self.results.insert(op.clone(), result);
+        if result == ActionResult::Completed {
+            self.runs.push((op.clone(), self.boot));
+            if !self.has(Fault::NoAck) {
+                self.tell(&op, ActionResult::Received, None);
+            }
+            if !self.has(Fault::NoExecuting) {
+                self.tell(&op, ActionResult::Executing, None);
+            }
+        }
+        if result == ActionResult::Rejected || !self.has(Fault::NoCompletion) {
+            self.tell(&op, result, reason);
+        }
+    }
+
+    /// Says how far an action is: without a value, there is none.
+    fn tell(&mut self, op: &OpId, result: ActionResult, reason: Option<Reason>) {
+        self.say(Vec::new(), Body::Action { op: op.clone(), result, reason, eta: None, clamped: false }, false);
     }
 
     fn set(&mut self, now: u64, job: Job) {

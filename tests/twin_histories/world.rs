@@ -8,10 +8,13 @@ use std::{
 };
 
 use truetwin::{
-    property::{Class, Description, DeviceId, Evidence, Kind, Property, PropertyName, Role, Terms, Value},
+    property::{
+        Action, Class, Description, DeviceId, Evidence, Kind, Predicate, Property, PropertyName, Role, Terms, Value,
+        Verify,
+    },
     twin::{
         Twin,
-        input::{ActionResult, Body, Cause, Command, Effect, Input, Report, Status},
+        input::{ActionResult, Body, Cause, Command, Effect, Found, Input, Report, Status},
         settings::Settings,
         wish::{CallerId, Wish},
         words::{OpId, Outcome, Reason, Reply, Settled, Stage, StateReport},
@@ -43,6 +46,10 @@ pub(crate) enum Step {
         sets: u64,
     },
     Query {
+        limit_ms: u64,
+    },
+    /// An action that must not be done twice.
+    Run {
         limit_ms: u64,
     },
     /// The caller of the n-th last operation goes.
@@ -101,6 +108,10 @@ pub(crate) struct Setting {
     pub(crate) hub_age_s: u64,
     /// When the board comes for the first time.
     pub(crate) absent_ms: u64,
+    /// A meter beside the relay must agree.
+    pub(crate) metered: bool,
+    /// Wishes stay until they are changed.
+    pub(crate) held: bool,
 }
 
 /// What is on its way.
@@ -141,6 +152,10 @@ pub(crate) struct Caller {
     /// connection ended in the same moment.
     pub(crate) sent: Vec<(u64, Duration, Option<Arc<str>>)>,
     pub(crate) ended: bool,
+    /// It wants an action, not a value.
+    pub(crate) runs: bool,
+    /// Its command was written to the socket, as far as the twin knows.
+    pub(crate) written: bool,
     /// How far it is by the evidence that has reached the twin, and how far it was before the present moment.
     pub(crate) stage: Stage,
     pub(crate) stage_before: Stage,
@@ -168,6 +183,7 @@ pub(crate) struct World {
     pub(crate) now: u64,
     start: Instant,
     pub(crate) settings: Settings,
+    pub(crate) metered: bool,
     description: Arc<Description>,
     random: u64,
     parcels: BTreeMap<(u64, u64), Parcel>,
@@ -198,7 +214,8 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
         let start = Instant::now() + Duration::from_secs(setting.hub_age_s);
-        let settings = Settings::new(start - Duration::from_secs(setting.hub_age_s));
+        let mut settings = Settings::new(start - Duration::from_secs(setting.hub_age_s));
+        settings.reconcile = Duration::from_secs(60);
         let feedback = if setting.pin { Evidence::Pin } else { Evidence::Firmware };
         let property = Property {
             name: "relay".into(),
@@ -210,14 +227,22 @@ impl World {
             step: None,
             tolerance: None,
             values: Vec::new(),
-            class: Class::Momentary,
+            class: if setting.held { Class::Held } else { Class::Momentary },
             feedback,
             expected_ms: setting.expected_ms,
             stable_ms: setting.stable_ms,
             min_interval_ms: setting.min_interval_ms,
             settable: true,
             repeatable: true,
-            terms: Terms::default(),
+            terms: Terms {
+                verify: setting.metered.then(|| Verify {
+                    device: DeviceId::new("meter").expect("a device id"),
+                    property: "power".into(),
+                    expect: [true, false].map(|on| (Some(Value::Bool(on)), Predicate::Equals(Value::Bool(on)))).into(),
+                    within_ms: 2_000,
+                }),
+                ..Terms::default()
+            },
         };
         let mut world = Self {
             twin: Twin::new(DeviceId::new("lamp").expect("a device id"), settings.clone()),
@@ -225,7 +250,18 @@ impl World {
             now: 0,
             start,
             settings,
-            description: Arc::new(Description { properties: vec![property], ..Description::default() }),
+            metered: setting.metered,
+            description: Arc::new(Description {
+                properties: vec![property],
+                actions: vec![Action {
+                    name: "press".into(),
+                    role: Role::Other,
+                    feedback: Evidence::Firmware,
+                    expected_ms: 300,
+                    repeatable: false,
+                }],
+                ..Description::default()
+            }),
             random: setting.seed | 1,
             parcels: BTreeMap::new(),
             parcels_ever: 0,
@@ -326,6 +362,12 @@ impl World {
                 let (op, answer_by) = self.caller(None, *limit_ms);
                 self.apply(Input::Query { op, answer_by });
             }
+            Step::Run { limit_ms } => {
+                let (op, answer_by) = self.caller(None, *limit_ms);
+                self.callers.get_mut(&op).expect("a caller").runs = true;
+                let (caller, action) = (who_is(self.order.len()), "press".into());
+                self.apply(Input::Run { op, caller, action, args: Vec::new(), answer_by });
+            }
             Step::Cancel { back } => {
                 let Some(op) = self.order.iter().rev().nth(*back).cloned() else { return };
                 self.callers.get_mut(&op).expect("a caller").gone = true;
@@ -379,6 +421,8 @@ impl World {
             states: 0,
             sent: Vec::new(),
             ended: false,
+            runs: false,
+            written: false,
             stage: Stage::WaitingBroker,
             stage_before: Stage::WaitingBroker,
         };
@@ -532,16 +576,26 @@ impl World {
             Input::Disconnected { connection } if self.hub_connection == Some(*connection) => {
                 (self.hub_connection, self.session) = (None, None);
             }
-            Input::Written { op } => self.reached(op, Stage::WaitingDeviceAck),
+            // Nothing of it went out: it waits again as if it had not been sent.
+            Input::NotWritten { op } => {
+                let caller = self.callers.get_mut(op).expect("a caller");
+                if !caller.written && !caller.ended {
+                    (caller.stage, caller.stage_before) = (Stage::Queued, Stage::Queued);
+                }
+            }
+            Input::Written { op } => {
+                self.reached(op, Stage::WaitingDeviceAck);
+                self.callers.get_mut(op).expect("a caller").written = true;
+            }
             Input::Set { .. }
             | Input::Run { .. }
             | Input::Query { .. }
+            | Input::Verified { .. }
             | Input::Cancel { .. }
             | Input::Disconnected { .. }
             | Input::Greeted { .. }
             | Input::Heard(_)
             | Input::Unreadable
-            | Input::NotWritten { .. }
             | Input::BusDown
             | Input::BusUp
             | Input::Restored(_)
@@ -581,6 +635,7 @@ impl World {
         self.newly_ended.clear();
         for (op, caller) in self.callers.iter_mut().filter(|(_, caller)| !caller.ended && !caller.sent.is_empty()) {
             let settled = self.twin.check(self.start + Duration::from_millis(self.now), Some(op));
+            // Of a held wish an earlier answer may still stand while it is sent again.
             if let Some(settled) = settled.filter(|settled| settled.outcome != Outcome::Working) {
                 caller.ended = true;
                 self.newly_ended.push(settled);
@@ -631,6 +686,18 @@ impl World {
             Effect::Ignored(why) => {
                 self.outcomes.insert(why.as_str());
             }
+            Effect::Ask { question, .. } => {
+                let at = self.now + 1 + self.below(40);
+                let found = match (self.unlucky(), self.below(2)) {
+                    (true, 0) => Found::Offline,
+                    (true, _) => Found::Silent,
+                    (false, _) => Found::Value(Value::Bool(self.board.load())),
+                };
+                self.put(at, Parcel::ToTwin(Input::Verified { question: question.clone(), found }));
+            }
+            Effect::LocalOverride { .. } => {
+                self.outcomes.insert("local_override");
+            }
             Effect::Owed { .. } => {
                 self.outcomes.insert("owed");
             }
@@ -638,19 +705,42 @@ impl World {
         }
     }
 
+    /// An operation's command goes out: it begins anew, and what becomes of an earlier sending is no news any more.
+    fn notice_sent(&mut self, op: &OpId, ttl: Duration) {
+        let session = self.session.clone();
+        let caller = self.callers.get_mut(op).expect("a caller");
+        caller.sent.push((self.now, ttl, session));
+        caller.stage = Stage::WaitingBroker;
+        let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
+        self.parcels.retain(|_, parcel| !stale(parcel));
+    }
+
+    /// A held wish is sent again under an id of its own: nobody waits for it.
+    fn nobody(&mut self, op: &OpId) {
+        let (made, _) = self.caller(None, 100_000_000);
+        self.order.pop();
+        let caller = self.callers.remove(&made).expect("just made");
+        self.outcomes.insert("pursued");
+        self.callers.insert(op.clone(), Caller { gone: true, ..caller });
+    }
+
     fn send(&mut self, command: Command) {
         if let Command::Welcome { session } = &command {
             self.session = Some(session.clone());
         }
-        let op = if let Command::Set { op, ttl, value, .. } = &command {
-            let session = self.session.clone();
-            let caller = self.callers.get_mut(op).expect("a caller");
-            caller.value = Some(value.clone());
-            caller.sent.push((self.now, *ttl, session));
-            // It begins anew, and what becomes of an earlier sending is no news any more.
-            caller.stage = Stage::WaitingBroker;
-            let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
-            self.parcels.retain(|_, parcel| !stale(parcel));
+        if let Command::Run { op, ttl, .. } = &command {
+            self.notice_sent(op, *ttl);
+        }
+        if let Command::Set { op, .. } = &command
+            && !self.callers.contains_key(op)
+        {
+            self.nobody(op);
+        }
+        let op = if let Command::Run { op, .. } = &command {
+            Some(op.clone())
+        } else if let Command::Set { op, ttl, value, .. } = &command {
+            self.notice_sent(op, *ttl);
+            self.callers.get_mut(op).expect("a caller").value = Some(value.clone());
             Some(op.clone())
         } else {
             None

@@ -178,6 +178,12 @@ impl Bench {
 
     /// A hello of the present boot; the first property has the value.
     pub(crate) fn hello(&mut self, ms: u64, value: Value, seen: Option<&str>) {
+        let status = vec![self.status(value)];
+        self.hello_of(ms, status, Cause::Unknown, seen);
+    }
+
+    /// A hello of the present boot with these values, and why they are so.
+    pub(crate) fn hello_of(&mut self, ms: u64, status: Vec<Status>, cause: Cause, seen: Option<&str>) {
         self.seq += 1;
         let name = self.properties[0].name.clone();
         let hello = Hello {
@@ -190,8 +196,8 @@ impl Bench {
                 labels: Vec::new(),
                 level: self.level,
             }),
-            status: vec![self.status(value)],
-            cause: Cause::Unknown,
+            status,
+            cause,
             seen: seen.map(|id| (name, op(id))).into_iter().collect(),
         };
         self.at(ms, Input::Greeted { session: format!("s{}", self.sessions).into(), hello });
@@ -384,9 +390,8 @@ impl Bench {
 
     /// The value that was sent for an operation.
     pub(crate) fn value_of(&self, id: &str) -> Value {
-        let value = |c: Command| match c {
-            Command::Set { op: of, value, .. } if of == op(id) => Some(value),
-            _ => None,
+        let value = |c: Command| {
+            if let Command::Set { op: of, value, .. } = c { (of == op(id)).then_some(value) } else { None }
         };
         self.commands().into_iter().find_map(value).expect("it was sent")
     }

@@ -59,6 +59,12 @@ pub trait Board {
     /// Stops a movement where it is: asked only where the description says `on_withdraw: stop`.
     fn stop(&mut self, _property: usize) {}
 
+    /// Whether it stands. A motor that passes its goal within the tolerance has not arrived: it may overshoot, and what is
+    /// read a moment later is something else.
+    fn at_rest(&mut self, _property: usize) -> bool {
+        true
+    }
+
     /// How much longer the movement takes, milliseconds; with an answer the core reports `working` now and then.
     fn eta_ms(&mut self, _property: usize) -> Option<u32> {
         None

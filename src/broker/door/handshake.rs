@@ -226,7 +226,8 @@ impl Refusal {
             Self::Authentication => (ReturnCode::NotAuthorized, Reason::BadAuthenticationMethod),
             Self::PacketsTooSmall => (ReturnCode::NotAuthorized, Reason::PacketTooLarge),
             Self::Busy => (ReturnCode::ServerUnavailable, Reason::ServerBusy),
-            Self::Rival => (ReturnCode::IdentifierRejected, Reason::ClientIdInvalid),
+            // `duplicate_device` (semantics 5.6); 3.1.1 has no code of its own for it.
+            Self::Rival => (ReturnCode::IdentifierRejected, Reason::Banned),
         };
         let mut answer = Vec::with_capacity(5);
         match version {

@@ -94,7 +94,7 @@ impl Machine<'_> {
         }
         let now = self.read(Some(part), board);
         // What moves is not where it is wished, even while it passes there.
-        if still && is_same(board, property, moving.wish.as_ref(), now.as_ref()) {
+        if still && is_same(board, property, moving.wish.as_ref(), now.as_ref()) && board.at_rest(property) {
             self.finish(moving, ReportResult::Completed, None, now, now_ms, board);
             return;
         }
@@ -162,8 +162,11 @@ impl Machine<'_> {
         let Some(moving) = self.moving.get(at) else { return false };
         let (end, settle_ms) = match part {
             Part::Property(property) => {
-                let arrived = is_same(board, property, moving.wish.as_ref(), now.as_ref());
-                (arrived.then_some(Ok(())), board.settle_ms(property))
+                let there = is_same(board, property, moving.wish.as_ref(), now.as_ref());
+                let settle_ms = board.settle_ms(property);
+                // When its time is over what was read decides: it need not stand still for ever.
+                let arrived = there && (board.at_rest(property) || now_ms >= begun_ms + u64::from(settle_ms));
+                (arrived.then_some(Ok(())), settle_ms)
             }
             Part::Action(action) => (board.ended(action), board.action_settle_ms(action)),
         };

@@ -4,6 +4,7 @@
 mod actions;
 mod alone;
 mod behaviour;
+mod histories;
 mod motion;
 mod outbox;
 mod rig;

@@ -139,6 +139,29 @@ fn what_takes_long_says_how_much_longer() {
 }
 
 #[test]
+fn what_passes_its_goal_has_not_arrived() {
+    let mut rig = Rig::welcomed();
+    rig.bench.at_rest = false;
+    rig.set("op1", "target", Scalar::Number(25.0));
+    rig.pass(0);
+    rig.pass(10);
+    assert_eq!(rig.results().len(), 2, "it reads as wished, and moves");
+    rig.bench.at_rest = true;
+    rig.pass(10);
+    assert_eq!(rig.results(), [(own("op1"), Completed, None, false)]);
+}
+
+#[test]
+fn what_never_stands_still_is_judged_by_its_value_when_its_time_is_over() {
+    let mut rig = Rig::welcomed();
+    rig.bench.at_rest = false;
+    rig.set("op1", "target", Scalar::Number(25.0));
+    rig.pass(0);
+    rig.pass(400);
+    assert_eq!(rig.results().last(), Some(&(own("op1"), Completed, None, false)));
+}
+
+#[test]
 fn s3_9_a_wish_outside_the_range_is_clamped_where_the_description_allows_it() {
     let mut rig = Rig::welcomed();
     rig.bench.specs[1].clamps = true;

@@ -39,6 +39,7 @@ pub(super) struct Bench {
     pub(super) refuses: Option<ReasonWord>,
     pub(super) stops: usize,
     pub(super) eta_ms: Option<u32>,
+    pub(super) at_rest: bool,
     /// What each run was begun with.
     pub(super) runs: Vec<(usize, String)>,
     /// How what runs has ended.
@@ -125,6 +126,10 @@ impl Board for Bench {
         self.wished[property] = None;
     }
 
+    fn at_rest(&mut self, _property: usize) -> bool {
+        self.at_rest
+    }
+
     fn eta_ms(&mut self, _property: usize) -> Option<u32> {
         self.eta_ms
     }
@@ -208,6 +213,7 @@ impl Rig {
             refuses: None,
             stops: 0,
             eta_ms: None,
+            at_rest: true,
             runs: Vec::new(),
             action_end: Some(Ok(())),
             noticed: None,

@@ -27,6 +27,8 @@ pub(crate) enum Reason {
     BadLogin = 0x86,
     NotAuthorized = 0x87,
     ServerBusy = 0x89,
+    /// Two boards with one name (semantics 5.6): nothing else is refused with it.
+    Banned = 0x8A,
     ServerShuttingDown = 0x8B,
     BadAuthenticationMethod = 0x8C,
     KeepAliveTimeout = 0x8D,
