@@ -711,6 +711,8 @@ impl World {
         let caller = self.callers.get_mut(op).expect("a caller");
         caller.sent.push((self.now, ttl, session));
         caller.stage = Stage::WaitingBroker;
+        // A stored wish that outlived its actor is sent only now.
+        caller.ended = false;
         let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
         self.parcels.retain(|_, parcel| !stale(parcel));
     }
