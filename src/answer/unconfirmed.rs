@@ -42,7 +42,7 @@ impl Voice<'_> {
     fn held_offline(&self) -> String {
         let said = |value: Option<&Value>, lang| value.and_then(|v| is(v, self.naming.role, self.unit(), lang));
         let (wish, found) = (self.settled.wish.as_ref(), self.settled.found.as_ref().map(|f| &f.value));
-        let wish_zh = said(wish, Lang::Zh).map_or_else(|| "要的那样".to_owned(), |v| v);
+        let wish_zh = said(wish, Lang::Zh).unwrap_or_else(|| "要的那样".to_owned());
         let wish_en = said(wish, Lang::En).unwrap_or_else(|| "what was asked for".to_owned());
         let found_zh = said(found, Lang::Zh).map(|v| format!("，上次读到{v}")).unwrap_or_default();
         let found_en = said(found, Lang::En).map(|v| format!("; it last read {v}")).unwrap_or_default();
