@@ -272,7 +272,9 @@ impl Device {
                 }
             }
             Effect::Reply { op, reply } => {
-                if let Reply::Refused(refusal) = &reply {
+                if let Reply::Refused(refusal) = &reply
+                    && !is_no_call(refusal)
+                {
                     metrics.call_refused(refusal.word());
                 }
                 if let Some(port) = state.replies.remove(&op) {
@@ -493,4 +495,10 @@ fn arm(me: &ActorRef<DeviceMsg>, state: &mut State) {
     }
     let wait: Duration = at.saturating_duration_since(now());
     state.timer = Some((at, me.send_after(wait, || DeviceMsg::Tick).abort_handle()));
+}
+
+/// A wish on a property without a name is the question whether the device has greeted (tools ask it before they know what
+/// there is to wish for); "it has" is nobody's refused call.
+fn is_no_call(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::UnknownProperty { asked, .. } if asked.is_empty())
 }

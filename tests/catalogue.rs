@@ -810,4 +810,5 @@ fn reads(table: &mut String) {
     row(table, "no operation of a device", |lang| answer::nothing_known(Some(&named(Role::Light, lang)), lang));
     row(table, "no operation of the caller", |lang| answer::nothing_known(None, lang));
     row(table, "the hub failed", answer::internal);
+    row(table, "the hub is not there", answer::no_hub);
 }

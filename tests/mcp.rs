@@ -575,3 +575,56 @@ async fn s7_1_a_scene_counts_as_done_with_those_that_it_requires() {
     assert_eq!(words(&unknown, &["result", "outcome", "allowed"]), ["ask_user", "invalid_value", "evening"]);
     home.hub.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_requests_at_once_under_one_id_are_not_mixed_up() {
+    let home = Home::with("[timing]\nack_ms = 300\n").await;
+    let mut frozen = home.device("frozen", "light", Nature::Frozen).await;
+    let http = home.hub.http_addr();
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "1"}}});
+    let (_, opened) = post(http, "Host: 127.0.0.1\r\n", &begin).await;
+    let session = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
+    let headers = format!("Host: 127.0.0.1\r\nMcp-Session-Id: {session}\r\n");
+    post(http, &headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let call = |tool: &str, arguments: Json| {
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+    };
+    let (first, with) = (call("switch_device", json!({"device": "frozen", "to": "on"})), headers.clone());
+    let first = tokio::spawn(async move { post(http, &with, &first).await });
+    frozen.told("set").await;
+    let (status, second) = post(http, &headers, &call("ping", json!({}))).await;
+    assert!(status == "200" && second.contains(r#""code":-32600"#) && second.contains("the id 7"), "{second}");
+    let (_, answer) = first.await.expect("the first call ends");
+    assert!(answer.contains("timed_out") && !answer.contains("pong"), "{answer}");
+    // Answered, the id is free again.
+    let (_, third) = post(http, &headers, &call("ping", json!({}))).await;
+    assert!(third.contains("pong"), "{third}");
+    home.hub.stop().await;
+}
+
+/// Hears that the tools have changed.
+#[derive(Clone, Default)]
+struct Listener(Arc<tokio::sync::Notify>);
+
+impl rmcp::ClientHandler for Listener {
+    async fn on_tool_list_changed(&self, _: rmcp::service::NotificationContext<rmcp::RoleClient>) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_told_when_its_tools_have_changed() {
+    use rmcp::{ServiceExt, transport::StreamableHttpClientTransport};
+    let home = Home::with("").await;
+    let listener = Listener::default();
+    let client = listener.clone().serve(StreamableHttpClientTransport::from_uri(home.url())).await.expect("a session");
+    let before = client.list_all_tools().await.expect("tools");
+    assert!(!before.iter().any(|tool| tool.name == "switch_device"));
+    let _lamp = home.device("lamp", "light", Nature::Honest).await;
+    timeout(PATIENCE, listener.0.notified()).await.expect("the client is told");
+    let after = client.list_all_tools().await.expect("tools");
+    assert!(after.iter().any(|tool| tool.name == "switch_device"));
+    client.cancel().await.expect("the session ends");
+    home.hub.stop().await;
+}

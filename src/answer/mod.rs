@@ -24,7 +24,7 @@ use crate::{
 };
 
 pub use operation::operation;
-pub use other::{LIST_ROWS_MAX, Row, internal, list, nothing_known, pong, state};
+pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};
 pub use refusal::{refusal, refusal_word};
 pub use speech::{number, spoken, state_word};
 pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
@@ -281,6 +281,8 @@ struct Facts {
     elapsed_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stages_ms: Option<StagesMs>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skipped: Option<Vec<&'static str>>,
 }
 
 /// Milliseconds in each stage, in the order they were entered; a stage that was entered twice is added up.
@@ -297,6 +299,17 @@ impl StagesMs {
         }
         Self(sums)
     }
+}
+
+/// The stages that an operation went past without their being seen (semantics 8.1): what the device cannot show, or did not
+/// have to. Those before the bytes left the hub, and a sensor that was never asked for, are none.
+fn skipped(stages: &[(Stage, Duration)], reached: Stage) -> Option<Vec<&'static str>> {
+    const SHOWN: [Stage; 4] =
+        [Stage::WaitingDeviceAck, Stage::WaitingDeviceStart, Stage::WaitingDeviceReport, Stage::WaitingReadBack];
+    let sent = stages.iter().any(|(stage, _)| *stage >= Stage::WaitingBroker);
+    let seen = |wanted: &Stage| stages.iter().any(|(stage, _)| stage == wanted);
+    let unseen = SHOWN.iter().filter(|stage| **stage < reached && !seen(stage)).map(|stage| stage.as_str());
+    Some(unseen.collect::<Vec<_>>()).filter(|unseen| sent && !unseen.is_empty())
 }
 
 impl Serialize for StagesMs {

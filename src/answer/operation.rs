@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::{
-    Facts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis,
+    Facts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
     speech::the,
     verdict::{is_success, of_outcome},
 };
@@ -58,6 +58,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),
         stages_ms: Some(StagesMs::new(&settled.stages)),
+        skipped: skipped(&settled.stages, settled.stage),
         ..Facts::default()
     };
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)

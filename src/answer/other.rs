@@ -289,6 +289,14 @@ pub fn internal(lang: Lang) -> Rendered {
     Rendered::new(ResultWord::Unconfirmed, Next::AskUserToLook, say.to_owned(), Some(note.to_owned()), facts, lang)
 }
 
+/// Renders that no hub could be reached: nothing was sent, and that is known.
+pub fn no_hub(lang: Lang) -> Rendered {
+    let say = pick(lang, "没有发出：家里的中枢连不上。", "Nothing sent: the hub cannot be reached.");
+    let note = pick(lang, "不要重试；请用户看中枢开着没有。", "Do not retry; the user may look whether the hub runs.");
+    let facts = Facts { success: Some(false), reason: Some("hub_unreachable".to_owned()), ..Facts::default() };
+    Rendered::new(ResultWord::Failed, Next::None, say.to_owned(), Some(note.to_owned()), facts, lang)
+}
+
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
     chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()

@@ -422,3 +422,14 @@ fn stages_that_were_entered_twice_are_added_up() {
     let json = serde_json::to_string(&StagesMs::new(&stages)).expect("serialises");
     assert_eq!(json, r#"{"admission":1,"waiting_device_ack":7}"#);
 }
+
+#[test]
+fn s8_1_stages_that_were_not_shown_are_named_as_skipped() {
+    let at = |stage| (stage, Duration::from_millis(1));
+    let admission = [at(Stage::Admission)];
+    assert_eq!(skipped(&admission, Stage::Settled), None, "nothing was sent");
+    let blind = [at(Stage::Admission), at(Stage::WaitingBroker), at(Stage::WaitingDeviceAck)];
+    assert_eq!(skipped(&blind, Stage::WaitingDeviceAck), None, "it stopped where it was seen");
+    let at_once = [at(Stage::WaitingBroker), at(Stage::WaitingDeviceAck), at(Stage::WaitingDeviceReport)];
+    assert_eq!(skipped(&at_once, Stage::Settled), Some(vec!["waiting_device_start", "waiting_read_back"]));
+}

@@ -3,6 +3,7 @@
 use std::{
     future::Future,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -43,15 +44,19 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
         stopping.cancel();
     });
     let config = serve_config(&args.inside)?;
+    let bridged = |hub| mcp::BridgeSettings { hub, lang: config.language(), answer_within: bridged(&config) };
     if let Some(url) = &args.hub {
-        mcp::bridge(&mcp_url(url), config.language(), bridged(&config), stop).await.map_err(no_bridge)?;
+        let url = mcp_url(url);
+        mcp::bridge(bridged(Arc::new(move || Some(url.clone()))), stop).await.map_err(no_bridge)?;
         return Ok(Exit::Success);
     }
     match DataFolder::open(&folder) {
         Ok(data) => inside(config, data, stop).await,
         Err(data::Error::Taken { .. }) => {
-            let url = mcp_url(&running(&folder).await?.http);
-            mcp::bridge(&url, config.language(), bridged(&config), stop).await.map_err(no_bridge)?;
+            running(&folder).await?;
+            // Read anew whenever the hub has to be found: it may have been restarted on another port.
+            let hub = move || data::read_hub_json(&folder).ok().map(|hub| mcp_url(&hub.http));
+            mcp::bridge(bridged(Arc::new(hub)), stop).await.map_err(no_bridge)?;
             Ok(Exit::Success)
         }
         Err(error) => Err(error.into()),

@@ -20,7 +20,7 @@ use crate::{
     ingress::Ingress,
     metrics::Metrics,
     names::{Label, Name},
-    property::{DeviceId, Value},
+    property::{DeviceId, Evidence, Value},
     twin::{
         settings::Settings,
         wish::Wish,
@@ -141,6 +141,66 @@ async fn what_cannot_be_read_is_answered_with_a_sentence_and_counted() {
     assert!(text.contains("truetwin_unreadable_events_total{reason=\"wrong_type\"} 1"), "{text}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_10_two_devices_that_verify_each_other_at_once_do_not_wait_for_each_other() {
+    let verify = |of: &str, with: &str| {
+        format!(
+            "[devices.{of}.properties.relay]\nverify_with = \"{with}.relay\"\nverify_expect = \"one_of true false\"\n"
+        )
+    };
+    let config = Config::parse("f", &(verify("lamp", "fan") + &verify("fan", "lamp"))).unwrap();
+    let hub = Hub::start_with(Limits::default(), config).await;
+    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut fan = hub.board("fan", Manner::Silent).await;
+    let calls = [hub.call("lamp"), hub.call("fan")];
+    // The baseline of each is asked of the other, before anything is sent.
+    for board in [&mut lamp, &mut fan] {
+        let asked = board.next("get_device_state").await;
+        board.answer_state(&asked, false).await;
+    }
+    for board in [&mut lamp, &mut fan] {
+        let set = board.next("set").await;
+        board.complete(&set).await;
+    }
+    for board in [&mut lamp, &mut fan] {
+        let asked = board.next("get_device_state").await;
+        board.answer_state(&asked, true).await;
+    }
+    for call in calls {
+        let Reply::Settled(settled) = call.await.unwrap() else { panic!("it had begun") };
+        assert_eq!((settled.outcome, settled.confirmed_by), (Outcome::Converged, Evidence::Sensor));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s3_10_one_meter_serves_several_devices_and_one_that_is_away_is_a_refusal() {
+    let verify = |of: &str| {
+        format!("[devices.{of}.properties.relay]\nverify_with = \"meter.relay\"\nverify_expect = \"equals true\"\n")
+    };
+    let config = Config::parse("f", &(verify("lamp") + &verify("fan"))).unwrap();
+    let hub = Hub::start_with(Limits::default(), config).await;
+    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut fan = hub.board("fan", Manner::Silent).await;
+    let Reply::Refused(refusal) = hub.call("lamp").await.unwrap() else { panic!("there is no meter") };
+    assert_eq!(refusal, Refusal::VerifierOffline { device: id("meter") });
+    let mut meter = hub.board("meter", Manner::Silent).await;
+    tokio::spawn(async move {
+        loop {
+            let asked = meter.next("get_device_state").await;
+            meter.answer_state(&asked, true).await;
+        }
+    });
+    let calls = [hub.call("lamp"), hub.call("fan")];
+    for board in [&mut lamp, &mut fan] {
+        let set = board.next("set").await;
+        board.complete(&set).await;
+    }
+    for call in calls {
+        let Reply::Settled(settled) = call.await.unwrap() else { panic!("it had begun") };
+        assert_eq!((settled.outcome, settled.confirmed_by), (Outcome::Converged, Evidence::Sensor));
+    }
+}
+
 // ── helpers ──
 
 /// What a board does of itself.
@@ -165,6 +225,10 @@ impl Access for Everybody {
 
 impl Hub {
     async fn start(limits: Limits) -> Self {
+        Self::start_with(limits, Config::default()).await
+    }
+
+    async fn start_with(limits: Limits, config: Config) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (broker, heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await.unwrap();
         let (started, metrics) = (Instant::now(), Metrics::new());
@@ -172,7 +236,7 @@ impl Hub {
         let identity = Identity { hub: "hub".into(), epoch: 1, heartbeat, started };
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
         let fleet = Fleet::start(Arc::new(context), limits).await.unwrap();
-        let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(Config::default()));
+        let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config));
         tokio::spawn(ingress.run(heard));
         Self { fleet, broker, metrics }
     }

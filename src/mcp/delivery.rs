@@ -2,11 +2,14 @@
 
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use axum::body::{Body, Bytes, HttpBody};
 use tokio::sync::watch;
+
+use super::inflight::Held;
 
 /// One request whose answer is not written out yet; dropping it counts it down.
 #[derive(Debug)]
@@ -20,8 +23,8 @@ impl Delivered {
     }
 
     /// Counts until this body has ended.
-    pub(super) fn with(self, body: Body) -> Counted {
-        Counted { body, delivered: Some(self) }
+    pub(super) fn with(self, body: Body, held: Option<Arc<Held>>) -> Counted {
+        Counted { body, delivered: Some(self), held }
     }
 }
 
@@ -36,6 +39,8 @@ impl Drop for Delivered {
 pub(super) struct Counted {
     body: Body,
     delivered: Option<Delivered>,
+    /// The id of the request, which is free once its answer has left.
+    held: Option<Arc<Held>>,
 }
 
 impl HttpBody for Counted {
@@ -49,6 +54,7 @@ impl HttpBody for Counted {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         if matches!(frame, Poll::Ready(None)) {
             self.delivered = None;
+            self.held = None;
         }
         frame
     }

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_server::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, delivery::Delivered};
+use super::{Server, delivery::Delivered, inflight::InFlight};
 
 /// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
@@ -69,6 +69,7 @@ struct Door {
     sessions_max: usize,
     /// How many requests have come whose answers are not written out yet.
     open: watch::Sender<usize>,
+    in_flight: InFlight,
 }
 
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
@@ -87,7 +88,7 @@ pub fn router(server: Server, http: Http) -> Router {
         .with_max_request_body_bytes(REQUEST_BYTES_MAX)
         .with_cancellation_token(end_sessions);
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
-    let door = Door { sessions, sessions_max: http.sessions_max, open };
+    let door = Door { sessions, sessions_max: http.sessions_max, open, in_flight: InFlight::default() };
     Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
 }
 
@@ -122,7 +123,23 @@ async fn pass(State(door): State<Door>, request: Request, next: Next) -> Respons
         return next.run(request).await;
     }
     let delivered = Delivered::expected(door.open);
-    next.run(request).await.map(|body| Body::new(delivered.with(body)))
+    let (mut parts, body) = request.into_parts();
+    let Ok(body) = axum::body::to_bytes(body, REQUEST_BYTES_MAX).await else {
+        let text = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+        return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+    };
+    let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
+    let held = match session.map(|session| door.in_flight.take_in(session, &body)) {
+        None | Some(Ok(None)) => None,
+        Some(Ok(Some(held))) => {
+            // The handler's context keeps the request's extensions: as long as it works, the id is taken.
+            parts.extensions.insert(held.clone());
+            Some(held)
+        }
+        Some(Err(refused)) => return *refused,
+    };
+    let request = Request::from_parts(parts, Body::from(body));
+    next.run(request).await.map(|body| Body::new(delivered.with(body, held)))
 }
 
 /// Whether a request would open a session: a POST that names none and does not speak a version without sessions.

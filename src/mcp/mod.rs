@@ -9,6 +9,7 @@
 //! | `tools` | request to answer |
 //! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
+//! | `inflight` | which requests of a session are being answered |
 //! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
 //!
@@ -23,6 +24,7 @@ mod client;
 mod delivery;
 mod house;
 mod http;
+mod inflight;
 mod stdio;
 mod together;
 pub mod tools;
@@ -43,7 +45,7 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
         PaginatedRequestParams, ServerCapabilities, ServerConfig,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, Peer, RequestContext},
 };
 
 use crate::{
@@ -54,7 +56,7 @@ use crate::{
 };
 
 pub use arguments::{Part, Refused, Request, Together, parse};
-pub use bridge::{BridgeError, run as bridge};
+pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
 pub use house::{Entry, Group, House, Meant, Switch};
@@ -63,6 +65,12 @@ pub use stdio::{StdioError, run as stdio};
 
 /// How long a caller waits for its answer if it says nothing else, milliseconds (semantics 4.2).
 pub const ANSWER_BY_MS: u64 = 30_000;
+
+/// How often a session looks whether its tools have changed.
+const CHANGES_EVERY: Duration = Duration::from_secs(1);
+
+/// How long telling a client may take; one that does not read is not told again.
+const TELLING_WITHIN: Duration = Duration::from_secs(5);
 
 /// Longest client name in a caller's identity and in logs, characters: it comes from outside.
 const CLIENT_CHARS_MAX: usize = 32;
@@ -181,6 +189,26 @@ impl Server {
         }
     }
 
+    /// Tells one session whenever the tools have changed, until it ends. Devices that greet one after the other are one
+    /// change a second at most.
+    async fn tell_changes(self, peer: Peer<RoleServer>) {
+        let mut told = self.house();
+        while !peer.is_transport_closed() {
+            tokio::time::sleep(CHANGES_EVERY).await;
+            let now = self.house();
+            if Arc::ptr_eq(&told, &now) {
+                continue;
+            }
+            if now.tools != told.tools {
+                let telling = tokio::time::timeout(TELLING_WITHIN, peer.notify_tool_list_changed()).await;
+                if !matches!(telling, Ok(Ok(()))) {
+                    return;
+                }
+            }
+            told = now;
+        }
+    }
+
     /// Says in the log what is offered, once a transport begins.
     fn announce(&self) {
         let kept = self.house();
@@ -220,7 +248,7 @@ impl fmt::Debug for Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
             .with_server_info(Implementation::new("truetwin", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(self.settings.lang))
     }
@@ -231,6 +259,7 @@ impl ServerHandler for Server {
         let version: String = peer.client_info.version.chars().take(CLIENT_CHARS_MAX).collect();
         tracing::info!(transport = self.transport.as_str(), protocol, client, version, "mcp session began");
         self.observer.session(self.transport.as_str(), protocol, &client);
+        tokio::spawn(self.clone().tell_changes(context.peer));
     }
 
     async fn list_tools(

@@ -163,7 +163,12 @@ mod tests {
     fn abs(property: &Property, wish: f64, before: Option<f64>) -> f64 {
         match Predicate::of_wish(property, &Value::Number(wish), before.map(Value::Number).as_ref()) {
             Predicate::Within { abs, .. } => abs,
-            other => panic!("{other:?}"),
+            other @ (Predicate::Equals(_)
+            | Predicate::OneOf(_)
+            | Predicate::AtLeast(_)
+            | Predicate::AtMost(_)
+            | Predicate::ChangesBy(_)
+            | Predicate::Approaches { .. }) => panic!("{other:?}"),
         }
     }
 

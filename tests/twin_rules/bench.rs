@@ -390,9 +390,8 @@ impl Bench {
 
     /// The value that was sent for an operation.
     pub(crate) fn value_of(&self, id: &str) -> Value {
-        let value = |c: Command| match c {
-            Command::Set { op: of, value, .. } if of == op(id) => Some(value),
-            _ => None,
+        let value = |c: Command| {
+            if let Command::Set { op: of, value, .. } = c { (of == op(id)).then_some(value) } else { None }
         };
         self.commands().into_iter().find_map(value).expect("it was sent")
     }
