@@ -55,6 +55,8 @@ mod waiter;
 pub mod wish;
 pub mod words;
 
+pub use self::waiter::Hears;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
