@@ -608,6 +608,8 @@ impl World {
     fn reached(&mut self, op: &OpId, stage: Stage) {
         if let Some(caller) = self.callers.get_mut(op).filter(|c| !c.ended && !c.sent.is_empty()) {
             caller.stage = caller.stage.max(stage);
+            // Who speaks of it has its command, should the notice of its writing be lost.
+            caller.written = true;
         }
     }
 
