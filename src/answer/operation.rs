@@ -3,7 +3,7 @@
 use serde_json::Map;
 
 use super::{
-    Facts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
+    Facts, MeasuredFacts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
     speech::the,
     verdict::{is_success, of_outcome},
 };
@@ -54,6 +54,10 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),
         may_move_late: may_move_late(voice.outcome, naming.level),
+        measured: settled.measured.as_ref().map(MeasuredFacts::of),
+        joined: settled.joined.as_ref().map(ToString::to_string),
+        superseded_by: settled.superseded_by.as_ref().map(|v| json_value(v, naming.role)),
+        limited: settled.limited.then_some(true),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),

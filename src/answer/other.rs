@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::{
-    Facts, Naming, Next, Rendered, ResultWord, json_value,
+    AmendedFacts, Facts, HeldFacts, Naming, Next, Rendered, ResultWord, json_value,
     operation::pick,
     speech::{ago, amount, count_en, count_zh, is, names, the},
     terms,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     names::Lang,
     property::{Description, Evidence, Kind, Property, Role},
-    twin::words::{Presence, Reading, RefusalWord, Stage, StateReport, Trust},
+    twin::words::{HeldState, HeldWish, Presence, Reading, RefusalWord, Settled, Stage, StateReport, Trust},
 };
 
 /// How many readings a spoken state holds; more would be a lecture. All are in `device_state`.
@@ -50,9 +50,13 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
         moving: (!report.moving.is_empty()).then(|| report.moving.iter().map(ToString::to_string).collect()),
         reverted: (!report.reverted.is_empty())
             .then(|| report.reverted.iter().map(|p| p.to_string().into()).collect::<Vec<serde_json::Value>>().into()),
+        held: (!report.held.is_empty()).then(|| report.held.iter().map(|h| held(h, role_of(&h.property))).collect()),
+        amended: (!report.amended.is_empty()).then(|| report.amended.iter().map(amended).collect()),
         ..Facts::default()
     };
+    let waits = report.held.iter().find(|h| h.state != HeldState::Met);
     let note = match (report.reverted.is_empty(), report.moving.is_empty(), trust) {
+        (true, true, _) if waits.is_some() => waits.map(|h| held_note(h.state, lang)),
         (false, _, _) => Some(pick(
             lang,
             "它确认过以后自己又变回去了，要说出来。",
@@ -69,6 +73,53 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     };
     let say = state_sentence(report, &mains, age, trust, naming, lang);
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+}
+
+fn held(wish: &HeldWish, role: Role) -> HeldFacts {
+    HeldFacts {
+        property: wish.property.to_string(),
+        value: json_value(&wish.value, role),
+        state: wish.state.as_str(),
+        reason: wish.reason.map(crate::twin::words::Reason::as_str),
+        valid_for_s: wish.valid_for.map(|t| t.as_secs()),
+    }
+}
+
+fn amended(settled: &Settled) -> AmendedFacts {
+    AmendedFacts {
+        property: settled.property.to_string(),
+        operation: settled.op.to_string(),
+        outcome: settled.outcome.as_str(),
+        late_success: settled.late_success,
+        reverted: settled.reverted,
+    }
+}
+
+/// What a model should say of a wish that is kept and not met (semantics 6.2).
+fn held_note(state: HeldState, lang: Lang) -> &'static str {
+    match state {
+        HeldState::Met => pick(lang, "已经是要的样子。", "It is as was wished."),
+        HeldState::Pursued => pick(
+            lang,
+            "held 里还有没达到的要求，中枢会继续试，要说出来。",
+            "A wish in held is not met yet; the hub keeps trying: say so.",
+        ),
+        HeldState::Offline => pick(
+            lang,
+            "held 里的要求等它上线后再设，要说出来。",
+            "A wish in held waits until it is back online: say so.",
+        ),
+        HeldState::LocalOverride => pick(
+            lang,
+            "有人在设备上改过，按那个算，不要改回去。",
+            "Somebody at the device has changed it, and that counts; do not change it back.",
+        ),
+        HeldState::Blocked => pick(
+            lang,
+            "held 里的要求这个设备不再支持，没有发出。",
+            "The device does not take the wish in held any more; it is not sent.",
+        ),
+    }
 }
 
 /// The readings that a sentence names: the first settable bool, else the first bool, then numbers and words.
