@@ -587,9 +587,7 @@ async fn two_requests_at_once_under_one_id_are_not_mixed_up() {
     let session = opened.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).expect("a session").to_owned();
     let headers = format!("Host: 127.0.0.1\r\nMcp-Session-Id: {session}\r\n");
     post(http, &headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-    let call = |tool: &str, arguments: Json| {
-        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
-    };
+    let call = |tool: &str, arguments: Json| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
     let (first, with) = (call("switch_device", json!({"device": "frozen", "to": "on"})), headers.clone());
     let first = tokio::spawn(async move { post(http, &with, &first).await });
     frozen.told("set").await;

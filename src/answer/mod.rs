@@ -236,6 +236,12 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     reverted: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failsafe: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     may_move_late: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moving: Option<Vec<String>>,

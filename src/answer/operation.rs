@@ -1,6 +1,6 @@
 //! The answer to a call that began: one sentence for each outcome, by evidence, role and reason.
 
-use serde_json::Map;
+use serde_json::{Map, Value as Json, json};
 
 use super::{
     Facts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     names::Lang,
     property::{Evidence, Role, Value},
-    twin::words::{Attribution, Outcome, Reason, Settled},
+    twin::words::{Attribution, Measured, Outcome, Reason, Settled},
 };
 
 /// Renders how an operation ended, or how far it is.
@@ -53,6 +53,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         attribution: success.then(|| settled.attribution.as_str()),
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),
+        measured: settled.measured.as_ref().map(measured),
         may_move_late: may_move_late(voice.outcome, naming.level),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
@@ -70,6 +71,12 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
 fn may_move_late(outcome: Outcome, level: u8) -> Option<bool> {
     let (result, _) = of_outcome(outcome);
     (level > 0 && result == ResultWord::Unconfirmed).then_some(level == 1)
+}
+
+/// What an independent sensor says (semantics 3.10).
+fn measured(measured: &Measured) -> Json {
+    let value = measured.value.as_ref().map(|value| json_value(value, Role::Other));
+    json!({"device": measured.device.as_str(), "property": &*measured.property, "value": value, "agrees": measured.agrees})
 }
 
 /// The evidence of a success: what the operation says, and for `already` what its reading says.

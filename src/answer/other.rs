@@ -2,7 +2,7 @@
 //! They carry no `success`: nothing was to be done.
 
 use serde::Serialize;
-use serde_json::Map;
+use serde_json::{Map, Value as Json, json};
 
 use super::{
     Facts, Naming, Next, Rendered, ResultWord, json_value,
@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     names::Lang,
-    property::{Description, Evidence, Kind, Property, Role},
-    twin::words::{Presence, Reading, RefusalWord, Stage, StateReport, Trust},
+    property::{Description, Evidence, Failsafe, Kind, Property, Role},
+    twin::words::{HeldWish, Presence, Reading, RefusalWord, Stage, StateReport, Trust},
 };
 
 /// How many readings a spoken state holds; more would be a lecture. All are in `device_state`.
@@ -50,6 +50,8 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
         moving: (!report.moving.is_empty()).then(|| report.moving.iter().map(ToString::to_string).collect()),
         reverted: (!report.reverted.is_empty())
             .then(|| report.reverted.iter().map(|p| p.to_string().into()).collect::<Vec<serde_json::Value>>().into()),
+        held: held(report, &role_of),
+        failsafe: failsafe(description, &role_of),
         ..Facts::default()
     };
     let note = match (report.reverted.is_empty(), report.moving.is_empty(), trust) {
@@ -69,6 +71,30 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     };
     let say = state_sentence(report, &mains, age, trust, naming, lang);
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+}
+
+/// Wishes that outlive their operation, by property (semantics 6.2).
+fn held(report: &StateReport, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
+    let one = |held: &HeldWish| {
+        let mut facts = json!({"to": json_value(&held.value, role_of(&held.property)), "state": held.state.as_str()});
+        if let Json::Object(facts) = &mut facts {
+            facts.extend(held.reason.map(|reason| ("reason".to_owned(), reason.as_str().into())));
+            facts.extend(held.valid_for.map(|left| ("valid_for_s".to_owned(), left.as_secs().into())));
+        }
+        (held.property.to_string(), facts)
+    };
+    (!report.held.is_empty()).then(|| report.held.iter().map(one).collect::<Map<_, _>>().into())
+}
+
+/// What the device does by itself when the hub has been gone (semantics 6.4).
+fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
+    let declared = description.iter().flat_map(|d| &d.properties).filter_map(|p| Some((p, p.terms.failsafe.as_ref()?)));
+    let one = |(p, failsafe): (&Property, &Failsafe)| {
+        let to = json_value(&failsafe.value, role_of(&p.name));
+        (p.name.to_string(), json!({"to": to, "after_s": failsafe.after_ms / 1_000}))
+    };
+    let all: Map<String, Json> = declared.map(one).collect();
+    (!all.is_empty()).then(|| all.into())
 }
 
 /// The readings that a sentence names: the first settable bool, else the first bool, then numbers and words.
