@@ -21,7 +21,7 @@ use crate::{
     metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
-        Twin,
+        Hears, Twin,
         input::{Command, Effect, Found, Input, Left, Memory, Report},
         owed::Owed,
         settings::Settings,
@@ -118,6 +118,12 @@ impl Shared {
         self.lock().memory.in_flight.iter().find(|left| left.settled.op == *op).map(|left| left.settled.clone())
     }
 
+    /// How many callers wait for operations, as a successor would learn it.
+    #[cfg(test)]
+    pub fn callers_waiting(&self) -> usize {
+        self.lock().memory.in_flight.iter().filter(|left| left.hears == Hears::Waits).count()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         // Every write is one assignment: a panic beside the lock leaves nothing half-done.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
@@ -131,7 +137,7 @@ impl Shared {
             && memory.in_flight.iter().all(|left| left.settled.op != op)
         {
             let settled = Settled::unknown(op, device.clone(), property, value);
-            memory.in_flight.push(Left { caller, settled });
+            memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });
         }
         (memory != Memory::default()).then_some(memory)
     }

@@ -93,6 +93,8 @@ enum Nature {
     Stuck,
     /// Reads everything and answers nothing.
     Frozen,
+    /// Lets its relay fall before it is asked for its state.
+    Fickle,
 }
 
 /// A device of level 1 with one relay, by the text of the protocol.
@@ -191,7 +193,7 @@ impl Board {
                 let wish = command["value"].as_bool().expect("a relay is set to a bool");
                 let result = match self.nature {
                     Nature::Stuck => json!({"result": "failed", "reason": "stuck"}),
-                    Nature::Honest | Nature::Frozen => {
+                    Nature::Honest | Nature::Frozen | Nature::Fickle => {
                         if self.relay != wish {
                             self.relay = wish;
                             self.moves.fetch_add(1, Ordering::SeqCst);
@@ -207,6 +209,9 @@ impl Board {
                 self.event(report).await;
             }
             Some("get_device_state") => {
+                if self.nature == Nature::Fickle {
+                    self.relay = false;
+                }
                 self.event(json!({
                     "event": "device_state", "op": command["op"], "status": {"relay": self.relay},
                     "evidence": {"relay": "pin"}, "cause": "query", "seen": {},
@@ -303,6 +308,33 @@ async fn s8_3_a_device_that_failed_is_failed_and_one_that_is_silent_is_unknown()
     assert_eq!(later.structured["operation"], frozen.structured["operation"], "the caller's latest");
     let by_id = call(&client, "check_operation", json!({"operation": stuck.structured["operation"]})).await;
     assert_eq!(words(&by_id, &["device", "outcome"]), ["stuck", "failed"]);
+    home.hub.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s6_3_the_next_answer_of_a_caller_begins_with_what_is_no_longer_true() {
+    let home = Home::with(NAMED).await;
+    let _lamp = home.device("lamp", "light", Nature::Fickle).await;
+    let (client, other) = (home.client().await, home.client().await);
+    let done = call(&client, "switch_device", json!({"device": "lamp", "to": "on"})).await;
+    assert_eq!(words(&done, &["result", "correction"]), ["confirmed", "-"]);
+    // Another caller finds it fallen: it was told nothing that would have to be corrected.
+    let state = call(&other, "get_device_state", json!({"device": "lamp"})).await;
+    assert_eq!(
+        (&state.structured["device_state"], state.structured.get("correction")),
+        (&json!({"relay": "off"}), None)
+    );
+    let pong = call(&client, "ping", json!({})).await;
+    let owed = &pong.structured["correction"][0];
+    assert_eq!((&owed["operation"], &owed["result"]), (&done.structured["operation"], &json!("failed")), "{pong:?}");
+    let say = pong.structured["say"].as_str().expect("a text");
+    assert!(say.starts_with("Correction: the living room lamp was confirmed, but went back by itself later."), "{say}");
+    assert!(say.ends_with("The hub answers.") && pong.text.starts_with(say), "{}", pong.text);
+    let line = pong.text.lines().nth(1).expect("the line of facts");
+    let line: Json = serde_json::from_str(line).expect("it is still JSON");
+    assert_eq!(line["correction"][0]["operation"], done.structured["operation"]);
+    let again = call(&client, "ping", json!({})).await;
+    assert_eq!(again.structured.get("correction"), None, "it is said once");
     home.hub.stop().await;
 }
 

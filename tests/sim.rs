@@ -276,3 +276,38 @@ async fn a_device_that_is_stopped_is_gone() {
     rig.sim.stop();
     assert!(!peer.closed().await);
 }
+
+#[tokio::test]
+async fn s5_3_an_end_that_no_broker_acknowledged_is_told_again_in_the_next_session() {
+    let mut rig = Rig::new(Fault::None).await;
+    let (mut peer, ..) = rig.greeted("s1").await;
+    peer.acknowledges = false;
+    peer.set("op1", true, 60_000).await;
+    peer.reports_until_end().await;
+    drop(peer);
+    let (mut peer, ..) = rig.greeted("s2").await;
+    let report = peer.report().await.1;
+    assert_eq!((report.op.as_str(), report.result, report.dup), ("op1", ReportResult::Completed, false));
+    peer.query("q1").await; // behind the acknowledgement
+    drop(peer);
+    let (mut peer, ..) = rig.greeted("s3").await;
+    assert_eq!(peer.query("q2").await.op.as_deref(), Some("q2"), "the first that it says");
+    assert_eq!(rig.sim.moves(), 1);
+}
+
+#[tokio::test]
+async fn a_full_window_holds_back_the_reports_and_not_the_relay() {
+    let mut rig = Rig::new(Fault::None).await;
+    rig.hub.window = 1;
+    let mut peer = rig.hub.accept().await;
+    peer.acknowledges = false;
+    peer.hello().await;
+    peer.welcome("s1").await;
+    peer.set("op1", true, 60_000).await;
+    rig.until(|h| matches!(h, Happened::Moved { .. })).await;
+    assert!(peer.is_silent(), "the hello is not acknowledged yet");
+    for expected in [ReportResult::Received, ReportResult::Executing, ReportResult::Completed] {
+        assert!(peer.acknowledge_one().await.unwrap());
+        assert_eq!(peer.report().await.1.result, expected);
+    }
+}

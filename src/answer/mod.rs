@@ -2,6 +2,7 @@
 
 pub mod colour;
 mod confirmed;
+mod correction;
 mod operation;
 mod other;
 mod reasons;

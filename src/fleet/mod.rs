@@ -24,12 +24,16 @@ use dashmap::DashMap;
 use ractor::{ActorRef, RpcReplyPort, rpc::CallResult};
 use tokio::sync::watch;
 
-use self::{recent::Recent, supervisor::FleetMsg};
+use self::{
+    recent::{Called, Recent},
+    supervisor::FleetMsg,
+};
 use crate::{
     device::{Context, DeviceMsg, Shared},
     names::Name,
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
+        owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
     },
@@ -231,7 +235,8 @@ impl Fleet {
         answer_by: Instant,
         message: impl Fn(RpcReplyPort<Reply>) -> DeviceMsg,
     ) -> Reply {
-        self.inner.recent.note(op.clone(), device.clone(), caller.clone());
+        let called = Called::new(op.clone(), device.clone(), caller.clone(), (name.clone(), value.clone()));
+        self.inner.recent.note(called);
         match self.call(device, &op, answer_by, message).await {
             Ok(reply) => reply,
             Err(Unanswered::Refused(refusal)) => {
@@ -269,18 +274,32 @@ impl Fleet {
         self.call(device, &op, answer_by, DeviceMsg::State).await.map_err(Unanswered::into_refusal)
     }
 
-    /// What became of an operation: by its id, else the latest of a device, else the latest of this caller. `None`:
-    /// nothing is known of one.
+    /// What became of an operation: by its id, else the latest of this caller on a device, else the device's latest, else
+    /// the latest of this caller. One of a device that was removed since is `removed`, whatever bears its name now
+    /// (semantics 2.8). `None`: nothing is known of one.
     pub async fn check(&self, op: Option<&OpId>, device: Option<&DeviceId>, caller: &Caller) -> Option<Reply> {
-        let (op, device) = match (op, device) {
-            (Some(op), device) => (Some(op.clone()), device.cloned().or_else(|| self.inner.recent.device_of(op))?),
-            (None, Some(device)) => (None, device.clone()),
-            (None, None) => self.inner.recent.latest_of(caller).map(|(op, device)| (Some(op), device))?,
+        let known = match (op, device) {
+            (Some(op), _) => self.inner.recent.known(op),
+            (None, Some(_)) if caller.is_shared() => None,
+            (None, device) => self.inner.recent.latest_of(caller, device),
         };
+        if let Some(removed) = known.as_ref().and_then(Called::removed) {
+            return Some(Reply::Settled(Box::new(removed)));
+        }
+        let op = op.cloned().or_else(|| known.as_ref().map(|called| called.op.clone()));
+        let device = device.cloned().or_else(|| known.map(|called| called.device))?;
         let answer_by = Instant::now() + BACKSTOP;
         let question = OpId::new("check");
         let asked = self.call(&device, &question, answer_by, |port| DeviceMsg::Check { op: op.clone(), port }).await;
-        asked.ok().flatten().map(|settled| Reply::Settled(Box::new(settled)))
+        let settled = asked.ok().flatten()?;
+        // It hears it now.
+        self.inner.context.owed().heard(&caller.id(), &settled.op);
+        Some(Reply::Settled(Box::new(settled)))
+    }
+
+    /// What is owed to a caller: answers of the last ten minutes that are no longer true, each told once (semantics 6.3).
+    pub fn corrections_for(&self, caller: &Caller) -> Vec<Correction> {
+        self.inner.context.owed().take(now(), &caller.id())
     }
 
     /// How many devices were set aside.
@@ -345,8 +364,17 @@ impl Fleet {
         message: impl Fn(RpcReplyPort<T>) -> DeviceMsg,
     ) -> Result<T, Unanswered> {
         let wait = answer_by.saturating_duration_since(Instant::now()) + BACKSTOP;
+        let incarnation = || self.inner.devices.get(device).map(|entry| entry.shared.clone());
+        let asked = incarnation();
         // A message that finds its actor just gone was not taken in: its successor gets it.
         for _ in 0..2 {
+            // But not another device that has come under its name (semantics 2.8).
+            if let (Some(asked), Some(present)) = (&asked, incarnation())
+                && !Arc::ptr_eq(asked, &present)
+            {
+                let refusal = Refusal::UnknownDevice { asked: device.to_string(), near: Vec::new() };
+                return Err(Unanswered::Refused(refusal));
+            }
             let actor = self.running(device, answer_by).await.map_err(Unanswered::Refused)?;
             let hang_up = HangUp { actor: actor.clone(), op: op.clone(), armed: true };
             let called = actor.call(&message, Some(wait)).await;
@@ -416,6 +444,11 @@ impl Drop for HangUp {
             let _actor_gone = self.actor.cast(DeviceMsg::Cancel(self.op.clone()));
         }
     }
+}
+
+/// The monotonic clock, as the actors read it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
 }
 
 fn card(entry: &Entry) -> Card {

@@ -1,4 +1,5 @@
-//! Which device an operation belongs to, and the latest operation of each caller: for `check_operation`.
+//! Which device an operation belongs to, and the latest operation of each caller: for `check_operation`. What belonged to a
+//! device that was removed is marked: a device that comes under its name again inherits nothing (semantics 2.8).
 
 use std::{
     collections::VecDeque,
@@ -6,37 +7,79 @@ use std::{
 };
 
 use super::Caller;
-use crate::{property::DeviceId, twin::words::OpId};
+use crate::{
+    property::{DeviceId, PropertyName, Value},
+    twin::words::{OpId, Outcome, Reason, Settled},
+};
 
 /// Operations that are remembered over all devices: a day of a busy home. The oldest is forgotten; `check_operation` then
 /// finds it by its device only, as long as the twin remembers it.
 const MAX: usize = 4096;
 
+/// One call for an operation.
+#[derive(Clone, Debug)]
+pub(super) struct Called {
+    pub(super) op: OpId,
+    pub(super) device: DeviceId,
+    caller: Caller,
+    /// What it was on, and the value that was wished, where one was named.
+    about: (PropertyName, Option<Value>),
+    /// Its device was removed since.
+    removed: bool,
+}
+
+impl Called {
+    pub(super) fn new(op: OpId, device: DeviceId, caller: Caller, about: (PropertyName, Option<Value>)) -> Self {
+        Self { op, device, caller, about, removed: false }
+    }
+
+    /// What is told of it if its device was removed since.
+    pub(super) fn removed(&self) -> Option<Settled> {
+        let (property, value) = self.about.clone();
+        self.removed.then(|| Settled {
+            outcome: Outcome::Removed,
+            reason: Some(Reason::HubStopping),
+            ..Settled::unknown(self.op.clone(), self.device.clone(), property, value)
+        })
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Recent {
-    operations: Mutex<VecDeque<(OpId, DeviceId, Caller)>>,
+    operations: Mutex<VecDeque<Called>>,
 }
 
 impl Recent {
-    pub(super) fn note(&self, op: OpId, device: DeviceId, caller: Caller) {
+    pub(super) fn note(&self, called: Called) {
         let mut operations = self.lock();
         if operations.len() == MAX {
             operations.pop_front();
         }
-        operations.push_back((op, device, caller));
+        operations.push_back(called);
     }
 
-    pub(super) fn device_of(&self, op: &OpId) -> Option<DeviceId> {
-        self.lock().iter().rev().find(|(known, _, _)| known == op).map(|(_, device, _)| device.clone())
+    /// The call for an operation.
+    pub(super) fn known(&self, op: &OpId) -> Option<Called> {
+        self.lock().iter().rev().find(|called| called.op == *op).cloned()
     }
 
-    pub(super) fn latest_of(&self, caller: &Caller) -> Option<(OpId, DeviceId)> {
+    /// The latest call of a caller, of a device if one is named: of one that bears that name now.
+    pub(super) fn latest_of(&self, caller: &Caller, device: Option<&DeviceId>) -> Option<Called> {
         let operations = self.lock();
-        let latest = operations.iter().rev().find(|(_, _, who)| who == caller);
-        latest.map(|(op, device, _)| (op.clone(), device.clone()))
+        let of = |called: &&Called| {
+            called.caller == *caller && device.is_none_or(|device| called.device == *device && !called.removed)
+        };
+        operations.iter().rev().find(of).cloned()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(OpId, DeviceId, Caller)>> {
+    /// A device was removed.
+    pub(super) fn bury(&self, device: &DeviceId) {
+        for called in self.lock().iter_mut().filter(|called| called.device == *device) {
+            called.removed = true;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Called>> {
         self.operations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

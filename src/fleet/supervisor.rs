@@ -126,6 +126,10 @@ impl Supervisor {
     async fn remove(&self, state: &mut State, device: &DeviceId) {
         let Some((_, entry)) = self.inner.devices.remove(device) else { return };
         self.inner.revision.fetch_add(1, Ordering::AcqRel);
+        // A device that comes under this name again is another: it inherits no operations, no news, no crashes.
+        self.inner.recent.bury(device);
+        self.inner.context.owed().forget_device(device);
+        state.restarts.remove(device);
         let place = entry.place.borrow().clone();
         if let Place::Running(actor) = place {
             state.children.remove(&actor.get_id());

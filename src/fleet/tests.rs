@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod together;
+
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -252,6 +254,19 @@ impl Hub {
         board
     }
 
+    /// A caller wants something of the lamp.
+    fn wish(&self, caller: &Caller, wish: Wish) -> tokio::task::JoinHandle<Reply> {
+        let (fleet, caller) = (self.fleet.clone(), caller.clone());
+        tokio::spawn(async move { fleet.set(&caller, &id("lamp"), wish, soon()).await })
+    }
+
+    /// Waits until so many callers wait for operations of a device.
+    async fn waiting(&self, name: &str, callers: usize) {
+        while self.fleet.inner.devices.get(&id(name)).unwrap().shared.callers_waiting() != callers {
+            tokio::task::yield_now().await;
+        }
+    }
+
     fn call(&self, name: &str) -> tokio::task::JoinHandle<Reply> {
         let (fleet, device) = (self.fleet.clone(), id(name));
         tokio::spawn(async move { fleet.set(&caller(), &device, Wish::to("relay", Value::Bool(true)), soon()).await })
@@ -309,6 +324,13 @@ impl Board {
         self.event(report).await;
     }
 
+    /// What has not begun was taken back.
+    async fn withdrawn(&mut self, set: &Json) {
+        let report = json!({"event": "device_action_report", "op": set["op"], "action": "set", "property": "relay",
+            "result": "failed", "reason": "withdrawn"});
+        self.event(report).await;
+    }
+
     async fn answer_state(&mut self, asked: &Json, relay: bool) {
         let state = json!({"event": "device_state", "op": asked["op"], "status": {"relay": relay},
             "evidence": {"relay": "pin"}, "cause": "query", "seen": {}});
@@ -331,6 +353,13 @@ impl Board {
 
     async fn raw(&self, bytes: &[u8]) {
         self.client.publish(&self.topic, QoS::AtLeastOnce, false, bytes).await.unwrap();
+    }
+}
+
+fn settled(reply: Reply) -> crate::twin::words::Settled {
+    match reply {
+        Reply::Settled(settled) => *settled,
+        Reply::Refused(refusal) => panic!("it had begun: {refusal:?}"),
     }
 }
 

@@ -189,6 +189,20 @@ impl Server {
         }
     }
 
+    /// An answer with what is owed to its caller in front (semantics 6.3).
+    fn corrected(&self, rendered: Rendered, caller: &Caller) -> Rendered {
+        let owed = self.fleet.corrections_for(caller);
+        if owed.is_empty() {
+            return rendered;
+        }
+        let house = &self.house().house;
+        let named = owed.into_iter().map(|correction| {
+            let naming = house.naming(&correction.device, Some(&correction.settled.property));
+            (correction.settled, naming)
+        });
+        rendered.corrected(&named.collect::<Vec<_>>(), house.lang())
+    }
+
     /// Tells one session whenever the tools have changed, until it ends. Devices that greet one after the other are one
     /// change a second at most.
     async fn tell_changes(self, peer: Peer<RoleServer>) {
@@ -303,7 +317,7 @@ impl ServerHandler for Server {
             }
         };
         self.observer.call(tool.as_str(), rendered.result.as_str(), started.elapsed());
-        Ok(result(rendered).into())
+        Ok(result(self.corrected(rendered, &caller)).into())
     }
 }
 

@@ -99,8 +99,13 @@ impl Owner {
         };
         let naming = house.naming(&id, Some(property));
         let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
-        let reply = parts.fleet.set(&Caller("cli".into()), &id, Wish::to(property, value), answer_by).await;
-        answered(&answer::reply(&reply, &naming, lang))
+        let caller = Caller("cli".into());
+        let reply = parts.fleet.set(&caller, &id, Wish::to(property, value), answer_by).await;
+        let owed = parts.fleet.corrections_for(&caller).into_iter().map(|correction| {
+            let naming = house.naming(&correction.device, Some(&correction.settled.property));
+            (correction.settled, naming)
+        });
+        answered(&answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang))
     }
 }
 

@@ -12,6 +12,7 @@ use std::{
 use crate::{
     property::{Description, DeviceId, Evidence, PropertyName, Value, ValueError},
     twin::{
+        Hears,
         held::Held,
         owed::Correction,
         wish::{ActionName, Arguments, CallerId, Wish},
@@ -147,6 +148,8 @@ pub struct Memory {
 pub struct Left {
     /// Whose it is.
     pub caller: CallerId,
+    /// What it has heard.
+    pub hears: Hears,
     /// How far it was, under the id of the caller's own call.
     pub settled: Settled,
 }

@@ -57,6 +57,8 @@ mod watch;
 pub mod wish;
 pub mod words;
 
+pub use self::waiter::Hears;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,

@@ -161,7 +161,7 @@ impl Twin {
         let of = |operation: &Operation| {
             let settled = self.so_far(now, operation);
             let each = operation.waiters.iter();
-            let each = each.map(|w| Left { caller: w.caller.clone(), settled: seen_by(&settled, w) });
+            let each = each.map(|w| Left { caller: w.caller.clone(), hears: w.hears, settled: seen_by(&settled, w) });
             each.collect::<Vec<_>>()
         };
         self.operations.values().flat_map(of).collect()
@@ -214,12 +214,21 @@ impl Twin {
         let Some(mut settled) = left.first().map(|first| first.settled.clone()) else { return };
         // The id that the device knows.
         settled.op = settled.joined.take().unwrap_or(settled.op);
-        let waiter = |left: &Left| {
-            let hears = Hears::Told { outcome: Outcome::Interrupted, at: now };
-            let (op, caller) = (left.settled.op.clone(), left.caller.clone());
-            Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears }
-        };
-        let waiters: Vec<Waiter> = left.iter().map(waiter).collect();
+        let told = Hears::Told { outcome: Outcome::Interrupted, at: now };
+        let mut waiters = Vec::with_capacity(left.len());
+        for left in left {
+            let (op, caller) = (left.settled.op.clone(), left.caller);
+            let hears = if left.hears == Hears::Waits { told } else { left.hears };
+            let mut waiter = Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears };
+            // Who was told that it is at work has not heard of the crash.
+            if matches!(left.hears, Hears::Told { outcome: Outcome::Working, .. }) {
+                let (outcome, reason) = (Outcome::Interrupted, Some(Reason::ActorRestarted));
+                let own = Settled { outcome, reason, eta: None, ..left.settled };
+                waiter.hears = told;
+                self.effects.push_back(owe(&self.device, &waiter, own));
+            }
+            waiters.push(waiter);
+        }
         settled.outcome = Outcome::Interrupted;
         settled.reason = Some(Reason::ActorRestarted);
         self.effects.push_back(Effect::Ended {

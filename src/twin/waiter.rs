@@ -22,7 +22,7 @@ pub(super) struct Waiter {
 
 /// What a caller has heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hears {
+pub enum Hears {
     /// Nothing: it waits.
     Waits,
     /// It was told this.

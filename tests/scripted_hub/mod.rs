@@ -27,6 +27,8 @@ const HANG: Duration = Duration::from_secs(30);
 pub(crate) struct Hub {
     listener: TcpListener,
     pub(crate) address: SocketAddr,
+    /// How many events a device may have unacknowledged; at most 127.
+    pub(crate) window: u8,
 }
 
 /// One connected device.
@@ -50,13 +52,17 @@ pub(crate) struct Peer {
     unasked: VecDeque<DeviceState>,
     /// Events that could not be read.
     pub(crate) unreadable: Vec<DecodeError>,
+    /// Whether events are acknowledged at once.
+    pub(crate) acknowledges: bool,
+    /// Packet ids of events that were not.
+    owed: VecDeque<[u8; 2]>,
 }
 
 impl Hub {
     pub(crate) async fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        Self { listener, address }
+        Self { listener, address, window: 100 }
     }
 
     /// Takes a connection up to its subscription.
@@ -76,7 +82,8 @@ impl Hub {
         properties(&mut rest);
         let will = (text(&mut rest), binary(&mut rest), flags >> 3 & 3, flags & 0x20 != 0);
         let (user, password) = (text(&mut rest), text(&mut rest));
-        stream.write_all(&[0x20, 3, 0, 0, 0]).await.unwrap();
+        // CONNACK with the property Receive Maximum.
+        stream.write_all(&[0x20, 6, 0, 0, 3, 0x21, 0, self.window]).await.unwrap();
         let (kind, subscribe) = packet(&mut stream).await.unwrap();
         assert_eq!(kind, 0x82, "SUBSCRIBE");
         let mut rest = subscribe.as_slice();
@@ -101,6 +108,8 @@ impl Hub {
             events: VecDeque::new(),
             unasked: VecDeque::new(),
             unreadable: Vec::new(),
+            acknowledges: true,
+            owed: VecDeque::new(),
         }
     }
 
@@ -133,7 +142,8 @@ impl Peer {
                         Ok(event) => self.events.push_back(event),
                         Err(error) => self.unreadable.push(error),
                     }
-                    self.stream.write_all(&[0x40, 2, id[0], id[1]]).await.map_err(|_| false)?;
+                    self.owed.push_back(id);
+                    while self.acknowledges && self.acknowledge_one().await.map_err(|_| false)? {}
                     return Ok(());
                 }
                 0xc0 => self.stream.write_all(&[0xd0, 0]).await.map_err(|_| false)?,
@@ -141,6 +151,13 @@ impl Peer {
                 other => panic!("packet {other:#x}"),
             }
         }
+    }
+
+    /// Acknowledges the oldest event that was not; whether there was one.
+    pub(crate) async fn acknowledge_one(&mut self) -> std::io::Result<bool> {
+        let Some([high, low]) = self.owed.pop_front() else { return Ok(false) };
+        self.stream.write_all(&[0x40, 2, high, low]).await?;
+        Ok(true)
     }
 
     pub(crate) async fn event(&mut self) -> Incoming {

@@ -132,6 +132,20 @@ fn s6_3_the_end_of_what_was_working_is_owed() {
 }
 
 #[test]
+fn s6_3_who_was_told_working_is_owed_that_the_hubs_part_crashed_over_it() {
+    let mut bench = Bench::online(Property { expected_ms: 20_000, ..relay() }, OFF);
+    bench.asks(100, "ann", "a", Wish::to("relay", ON), 1_000);
+    bench.begin(110, "a");
+    bench.asks(200, "bob", "b", Wish::to("relay", ON), 30_000);
+    bench.until(5_000);
+    let memory = bench.twin.memory(bench.time(5_000));
+    let mut next = Bench::unknown(vec![relay()]);
+    next.at(5_000, Input::Restored(memory));
+    // Bob hears it from the fleet.
+    assert_eq!(owed_by(&next), [("ann".to_owned(), "a".to_owned(), Outcome::Interrupted, false, false)]);
+}
+
+#[test]
 fn s6_3_what_happens_later_than_ten_minutes_after_the_answer_is_no_correction() {
     let mut bench = Bench::quick_relay();
     bench.converge(100, "a", ON);

@@ -52,9 +52,12 @@ impl Machine<'_> {
     }
 
     fn may_begin(&self, part: Part, held: &[Part], now_ms: u64, board: &mut impl Board) -> bool {
-        let excluded = held.iter().any(|other| excludes(board, part, *other))
-            || self.moving.iter().any(|m| excludes(board, part, m.part))
-            || (self.moving.is_full() && !self.moving.iter().any(|m| m.part == part));
+        // A newer wish for what moves already takes nobody's turn: it need not stand behind others of its group.
+        let moves = self.moving.iter().any(|m| m.part == part);
+        let excluded = !moves
+            && (self.moving.is_full()
+                || held.iter().any(|other| excludes(board, part, *other))
+                || self.moving.iter().any(|m| excludes(board, part, m.part)));
         !excluded && self.rested(part, now_ms, board) && board.ready(part)
     }
 
@@ -236,7 +239,9 @@ impl Machine<'_> {
         if self.session.is_some() {
             self.tell_state(cause, now_ms, board);
         } else {
-            self.changed_alone = Some(cause); // the next hello says so
+            // The next hello says so; that a person did something outweighs that a measurement drifted.
+            let outweighs = matches!(cause, CauseWord::Local | CauseWord::Failsafe);
+            self.changed_alone = self.changed_alone.filter(|_| !outweighs).or(Some(cause));
         }
     }
 

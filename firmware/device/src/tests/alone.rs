@@ -112,4 +112,8 @@ fn what_it_notices_is_told_unasked_with_the_cause() {
     rig.pass(50);
     rig.connect();
     assert_eq!(rig.hello().cause, CauseWord::Local, "what was noticed while nobody could be told");
+    rig.bench.noticed = Some(CauseWord::Periodic);
+    rig.pass(50);
+    rig.connect();
+    assert_eq!(rig.hello().cause, CauseWord::Local, "a drift does not hide that a person was there");
 }

@@ -93,6 +93,23 @@ fn s4_5_of_a_group_one_moves_at_a_time() {
 }
 
 #[test]
+fn s4_5_a_newer_wish_for_what_moves_does_not_stand_behind_others_of_its_group() {
+    let mut rig = slow();
+    rig.bench.exclusive = &[&["relay", "target"]];
+    rig.set("op1", "target", Scalar::Number(25.0));
+    rig.pass(0);
+    rig.switch("op2", true);
+    rig.set("op3", "target", Scalar::Number(5.0));
+    rig.pass(10);
+    let results = rig.results();
+    assert!(results.contains(&(own("op1"), Failed, Some(Superseded), false)), "{results:?}");
+    rig.bench.arrive();
+    rig.pass(10);
+    assert_eq!(rig.bench.now[1], Scalar::Number(5.0));
+    assert_eq!(rig.bench.drives, 3, "and the other one has its turn");
+}
+
+#[test]
 fn s4_4_two_movements_of_a_property_are_at_least_its_interval_apart() {
     let mut rig = Rig::welcomed();
     rig.bench.specs[0].min_interval_ms = Some(500);
