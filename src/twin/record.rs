@@ -238,7 +238,11 @@ impl Twin {
             elapsed: settled.elapsed,
         });
         let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned().map(Arc::new);
-        let required = property.as_deref().map_or(Evidence::Firmware, required);
+        let verified = property.as_deref().zip(settled.wish.as_ref()).is_some_and(|(property, wish)| {
+            property.terms.verify.as_ref().is_some_and(|verify| verify.of_wish(wish).is_some())
+        });
+        let own_word = property.as_deref().map_or(Evidence::Firmware, required);
+        let required = if verified { Evidence::Sensor } else { own_word };
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             waiters,
