@@ -12,8 +12,8 @@ use truetwin::{
     names::{Label, Lang, Member, Name, Scene},
     property::{Action, Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value, ValueError},
     twin::words::{
-        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, Stage,
-        StateReport, Trust,
+        Attribution, HeldState, HeldWish, Measured, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord,
+        Reply, Settled, Stage, StateReport, Trust,
     },
 };
 
@@ -457,6 +457,32 @@ fn endings(table: &mut String) {
             },
         ),
         ("working, no eta", Role::Light, settled(Outcome::Working, Stage::WaitingDeviceReport, None, off())),
+        (
+            "working, held, offline",
+            Role::Heater,
+            Settled {
+                wish: Some(Value::Number(22.0)),
+                ..settled(Outcome::Working, Stage::Queued, Some(Reason::Offline), Some(Value::Number(19.0)))
+            },
+        ),
+        (
+            "contradicted, measured",
+            Role::Socket,
+            Settled {
+                measured: Some(Measured {
+                    device: DeviceId::new("meter").expect("an id"),
+                    property: "power".into(),
+                    value: Some(Value::Number(0.0)),
+                    agrees: false,
+                }),
+                ..settled(Outcome::Contradicted, Stage::WaitingSensor, Some(Reason::SensorDiffers), off())
+            },
+        ),
+        (
+            "interrupted, described otherwise",
+            Role::Light,
+            settled(Outcome::Interrupted, Stage::WaitingDeviceReport, Some(Reason::PropertyChanged), None),
+        ),
         ("working, not begun", Role::Light, settled(Outcome::Working, Stage::Queued, None, off())),
         ("partial", Role::Light, settled(Outcome::Partial, Stage::WaitingDeviceReport, None, None)),
         ("sent_unverified", Role::Fan, settled(Outcome::SentUnverified, Stage::WaitingDeviceReport, None, None)),
@@ -719,6 +745,9 @@ fn refusals(table: &mut String) {
         (Refusal::Forbidden { property: "motion".into() }, Role::Sensor),
         (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
         (Refusal::Offline { last_heard: None }, Role::Light),
+        (Refusal::NotAccepted { property: "bolt".into() }, Role::Lock),
+        (Refusal::VerifierOffline { device: DeviceId::new("meter").expect("an id") }, Role::Socket),
+        (Refusal::StateUnknown { property: "power".into() }, Role::Light),
         (Refusal::HubJustStarted, Role::Light),
         (Refusal::QueueFull { limit: 8 }, Role::Light),
         (Refusal::DeadlineTooShort { needed: Duration::from_secs(3) }, Role::Light),
@@ -796,6 +825,22 @@ fn reads(table: &mut String) {
             Role::Light,
         ),
     ];
+    for state in HeldState::ALL {
+        let held = HeldWish {
+            property: "temperature".into(),
+            value: Value::Number(22.0),
+            state: *state,
+            reason: None,
+            valid_for: None,
+        };
+        let report = StateReport {
+            held: vec![held],
+            ..report("temperature", Some(Value::Number(19.0)), 0, Trust::Now, online, true)
+        };
+        row(table, &format!("held, {}", state.as_str()), |lang| {
+            answer::state(&report, Some(&thermometer), &named(Role::Heater, lang), lang)
+        });
+    }
     for (what, description, report, role) in &cases {
         row(table, what, |lang| answer::state(report, Some(description), &named(*role, lang), lang));
     }

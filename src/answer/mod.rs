@@ -5,6 +5,7 @@ mod confirmed;
 mod correction;
 mod operation;
 mod other;
+mod questions;
 mod reasons;
 mod refusal;
 mod speech;
@@ -21,7 +22,7 @@ use serde_json::{Map, Value as Json};
 use crate::{
     names::Lang,
     property::{Kind, Property, Role, Value},
-    twin::words::{Reply, Stage},
+    twin::words::{Measured, Reply, Stage},
 };
 
 pub use operation::operation;
@@ -237,13 +238,21 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     reverted: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    measured: Option<Json>,
+    measured: Option<MeasuredFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    held: Option<Json>,
+    joined: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limited: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     failsafe: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     may_move_late: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<Vec<HeldFacts>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amended: Option<Vec<AmendedFacts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     moving: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,6 +299,49 @@ struct Facts {
     stages_ms: Option<StagesMs>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skipped: Option<Vec<&'static str>>,
+}
+
+/// What an independent measurement said (semantics 3.10).
+#[derive(Serialize)]
+struct MeasuredFacts {
+    device: String,
+    property: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Json>,
+    agrees: bool,
+}
+
+impl MeasuredFacts {
+    fn of(measured: &Measured) -> Self {
+        Self {
+            device: measured.device.to_string(),
+            property: measured.property.to_string(),
+            value: measured.value.as_ref().map(|v| json_value(v, Role::Sensor)),
+            agrees: measured.agrees,
+        }
+    }
+}
+
+/// A wish that outlives its operation, in a state (semantics 6.2).
+#[derive(Serialize)]
+struct HeldFacts {
+    property: String,
+    value: Json,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid_for_s: Option<u64>,
+}
+
+/// An operation whose answer is no longer true, in a state (semantics 6.3).
+#[derive(Serialize)]
+struct AmendedFacts {
+    property: String,
+    operation: String,
+    outcome: &'static str,
+    late_success: bool,
+    reverted: bool,
 }
 
 /// Milliseconds in each stage, in the order they were entered; a stage that was entered twice is added up.

@@ -1,16 +1,16 @@
 //! The answer to a call that began: one sentence for each outcome, by evidence, role and reason.
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::Map;
 
 use super::{
-    Facts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
+    Facts, MeasuredFacts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
     speech::the,
     verdict::{is_success, of_outcome},
 };
 use crate::{
     names::Lang,
     property::{Evidence, Role, Value},
-    twin::words::{Attribution, Measured, Outcome, Reason, Settled},
+    twin::words::{Attribution, Outcome, Reason, Settled},
 };
 
 /// Renders how an operation ended, or how far it is.
@@ -53,8 +53,11 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         attribution: success.then(|| settled.attribution.as_str()),
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),
-        measured: settled.measured.as_ref().map(measured),
         may_move_late: may_move_late(voice.outcome, naming.level),
+        measured: settled.measured.as_ref().map(MeasuredFacts::of),
+        joined: settled.joined.as_ref().map(ToString::to_string),
+        superseded_by: settled.superseded_by.as_ref().map(|v| json_value(v, naming.role)),
+        limited: settled.limited.then_some(true),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),
@@ -71,12 +74,6 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
 fn may_move_late(outcome: Outcome, level: u8) -> Option<bool> {
     let (result, _) = of_outcome(outcome);
     (level > 0 && result == ResultWord::Unconfirmed).then_some(level == 1)
-}
-
-/// What an independent sensor says (semantics 3.10).
-fn measured(measured: &Measured) -> Json {
-    let value = measured.value.as_ref().map(|value| json_value(value, Role::Other));
-    json!({"device": measured.device.as_str(), "property": &*measured.property, "value": value, "agrees": measured.agrees})
 }
 
 /// The evidence of a success: what the operation says, and for `already` what its reading says.

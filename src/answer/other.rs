@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::{
-    Facts, Naming, Next, Rendered, ResultWord, json_value,
+    AmendedFacts, Facts, HeldFacts, Naming, Next, Rendered, ResultWord, json_value,
     operation::pick,
     speech::{ago, amount, count_en, count_zh, is, names, the},
     terms,
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     names::Lang,
     property::{Description, Evidence, Failsafe, Kind, Property, Role},
-    twin::words::{HeldWish, Presence, Reading, RefusalWord, Stage, StateReport, Trust},
+    twin::words::{HeldState, HeldWish, Presence, Reading, RefusalWord, Settled, Stage, StateReport, Trust},
 };
 
 /// How many readings a spoken state holds; more would be a lecture. All are in `device_state`.
@@ -50,11 +50,14 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
         moving: (!report.moving.is_empty()).then(|| report.moving.iter().map(ToString::to_string).collect()),
         reverted: (!report.reverted.is_empty())
             .then(|| report.reverted.iter().map(|p| p.to_string().into()).collect::<Vec<serde_json::Value>>().into()),
-        held: held(report, &role_of),
+        held: (!report.held.is_empty()).then(|| report.held.iter().map(|h| held(h, role_of(&h.property))).collect()),
+        amended: (!report.amended.is_empty()).then(|| report.amended.iter().map(amended).collect()),
         failsafe: failsafe(description, &role_of),
         ..Facts::default()
     };
+    let waits = report.held.iter().find(|h| h.state != HeldState::Met);
     let note = match (report.reverted.is_empty(), report.moving.is_empty(), trust) {
+        (true, true, _) if waits.is_some() => waits.map(|h| held_note(h.state, lang)),
         (false, _, _) => Some(pick(
             lang,
             "它确认过以后自己又变回去了，要说出来。",
@@ -73,19 +76,6 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
 }
 
-/// Wishes that outlive their operation, by property (semantics 6.2).
-fn held(report: &StateReport, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
-    let one = |held: &HeldWish| {
-        let mut facts = json!({"to": json_value(&held.value, role_of(&held.property)), "state": held.state.as_str()});
-        if let Json::Object(facts) = &mut facts {
-            facts.extend(held.reason.map(|reason| ("reason".to_owned(), reason.as_str().into())));
-            facts.extend(held.valid_for.map(|left| ("valid_for_s".to_owned(), left.as_secs().into())));
-        }
-        (held.property.to_string(), facts)
-    };
-    (!report.held.is_empty()).then(|| report.held.iter().map(one).collect::<Map<_, _>>().into())
-}
-
 /// What the device does by itself when the hub has been gone (semantics 6.4).
 fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
     let declared = description.iter().flat_map(|d| &d.properties).filter_map(|p| Some((p, p.terms.failsafe.as_ref()?)));
@@ -95,6 +85,53 @@ fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) 
     };
     let all: Map<String, Json> = declared.map(one).collect();
     (!all.is_empty()).then(|| all.into())
+}
+
+fn held(wish: &HeldWish, role: Role) -> HeldFacts {
+    HeldFacts {
+        property: wish.property.to_string(),
+        value: json_value(&wish.value, role),
+        state: wish.state.as_str(),
+        reason: wish.reason.map(crate::twin::words::Reason::as_str),
+        valid_for_s: wish.valid_for.map(|t| t.as_secs()),
+    }
+}
+
+fn amended(settled: &Settled) -> AmendedFacts {
+    AmendedFacts {
+        property: settled.property.to_string(),
+        operation: settled.op.to_string(),
+        outcome: settled.outcome.as_str(),
+        late_success: settled.late_success,
+        reverted: settled.reverted,
+    }
+}
+
+/// What a model should say of a wish that is kept and not met (semantics 6.2).
+fn held_note(state: HeldState, lang: Lang) -> &'static str {
+    match state {
+        HeldState::Met => pick(lang, "已经是要的样子。", "It is as was wished."),
+        HeldState::Pursued => pick(
+            lang,
+            "held 里还有没达到的要求，中枢会继续试，要说出来。",
+            "A wish in held is not met yet; the hub keeps trying: say so.",
+        ),
+        HeldState::Offline => pick(
+            lang,
+            "held 里的要求等它上线后再设，要说出来。",
+            "A wish in held waits until it is back online: say so.",
+        ),
+        HeldState::LocalOverride => pick(
+            lang,
+            "有人在设备上改过，按那个算，不要改回去。",
+            "Somebody at the device has changed it, and that counts; do not change it back.",
+        ),
+        HeldState::Blocked => pick(
+            lang,
+            "held 里的要求这个设备不再支持，没有发出。",
+            "The device does not take the wish in held any more; it is not sent.",
+        ),
+    }
 }
 
 /// The readings that a sentence names: the first settable bool, else the first bool, then numbers and words.

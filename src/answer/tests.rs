@@ -83,7 +83,12 @@ fn reading() -> impl Strategy<Value = Reading> {
 
 fn settled() -> impl Strategy<Value = Settled> {
     let facts = (
-        (prop::option::weighted(0.9, value()), prop::option::of(value()), any::<bool>()),
+        (
+            prop::option::weighted(0.9, value()),
+            prop::option::of(value()),
+            any::<bool>(),
+            prop::option::of((prop::option::of(value()), any::<bool>())),
+        ),
         select(Outcome::ALL.to_vec()),
         select(Stage::ALL.to_vec()),
         prop::option::of(select(Reason::ALL.to_vec())),
@@ -103,7 +108,12 @@ fn settled() -> impl Strategy<Value = Settled> {
         found: f.4,
         confirmed_by: f.5,
         attribution: f.6,
-        measured: None,
+        measured: f.0.3.map(|(value, agrees)| Measured {
+            device: DeviceId::new("meter").expect("an id"),
+            property: "power".into(),
+            value,
+            agrees,
+        }),
         eta,
         elapsed,
         stages: vec![(Stage::Admission, Duration::ZERO), (f.2, elapsed)],
@@ -172,6 +182,10 @@ fn refusals() -> impl Strategy<Value = Refusal> {
         }),
         Just(Refusal::Forbidden { property: property.clone() }),
         prop::option::of(secs()).prop_map(|last_heard| Refusal::Offline { last_heard }),
+        Just(Refusal::NotAccepted { property: "bolt".into() }),
+        Just(Refusal::NotAccepted { property: "frobnication".into() }),
+        Just(Refusal::VerifierOffline { device: DeviceId::new("meter").expect("an id") }),
+        Just(Refusal::StateUnknown { property: property.clone() }),
         Just(Refusal::HubJustStarted),
         Just(Refusal::QueueFull { limit: 8 }),
         secs().prop_map(|needed| Refusal::DeadlineTooShort { needed }),

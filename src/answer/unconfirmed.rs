@@ -15,11 +15,7 @@ impl Voice<'_> {
     pub(super) fn working(&self) -> String {
         let n = self.name();
         if self.settled.reason == Some(Reason::Offline) {
-            // A held wish: nothing was sent (semantics 5.5).
-            return self.both(
-                format!("记下了：{n}不在线，一上线就设。"),
-                format!("Noted: {} is offline; it is set as soon as it is back.", self.object()),
-            );
+            return self.held_offline();
         }
         let (zh, en) = match (self.settled.stage < Stage::WaitingDeviceReport, moves(self.naming.role)) {
             (true, _) => (
@@ -40,6 +36,20 @@ impl Voice<'_> {
             ),
             None => self.both(format!("{zh}，过一会儿再问。"), format!("{en}; ask again in a while.")),
         }
+    }
+
+    /// A held wish of a device that is away: nothing was sent, and it will be (semantics 5.5).
+    fn held_offline(&self) -> String {
+        let said = |value: Option<&Value>, lang| value.and_then(|v| is(v, self.naming.role, self.unit(), lang));
+        let (wish, found) = (self.settled.wish.as_ref(), self.settled.found.as_ref().map(|f| &f.value));
+        let wish_zh = said(wish, Lang::Zh).unwrap_or_else(|| "要的那样".to_owned());
+        let wish_en = said(wish, Lang::En).unwrap_or_else(|| "what was asked for".to_owned());
+        let found_zh = said(found, Lang::Zh).map(|v| format!("，上次读到{v}")).unwrap_or_default();
+        let found_en = said(found, Lang::En).map(|v| format!("; it last read {v}")).unwrap_or_default();
+        self.both(
+            format!("还没到：{}不在线，上线后会继续设到{wish_zh}{found_zh}。", self.full()),
+            format!("Not there yet: {} is offline; it keeps trying for {wish_en}{found_en}.", self.full_object()),
+        )
     }
 
     pub(super) fn timed_out(&self) -> String {
@@ -158,10 +168,18 @@ impl Voice<'_> {
             );
         }
         if self.settled.stage == Stage::WaitingSensor {
-            return self.both(
-                format!("没做成：{n}自己说做了，可是传感器没看到。"),
-                format!("It failed: {} says that it did it, but the sensor does not agree.", self.object()),
-            );
+            let measured = self.settled.measured.as_ref().and_then(|m| m.value.as_ref());
+            let said = |lang| measured.and_then(|v| is(v, Role::Sensor, None, lang));
+            return match (said(Lang::Zh), said(Lang::En)) {
+                (Some(zh), Some(en)) => self.both(
+                    format!("没做成：{n}自己说做了，可是传感器读到的是{zh}。"),
+                    format!("It failed: {} says that it did it, but the sensor reads {en}.", self.object()),
+                ),
+                (None, _) | (_, None) => self.both(
+                    format!("没做成：{n}自己说做了，可是传感器没看到。"),
+                    format!("It failed: {} says that it did it, but the sensor does not agree.", self.object()),
+                ),
+            };
         }
         match (now_zh, now_en) {
             (Some(zh), Some(en)) => self.both(

@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use tokio::net::TcpListener;
 use truetwin::{
     config::Config,
+    control,
     data::DataFolder,
     mcp::Client,
     property::DeviceId,
@@ -51,7 +52,7 @@ impl Member {
 pub(crate) struct House {
     hub: Hub,
     sims: BTreeMap<&'static str, Simulator>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl House {
@@ -62,7 +63,7 @@ impl House {
         let data = DataFolder::open(&folder.path().join("data")).unwrap();
         let free = || TcpListener::bind(("127.0.0.1", 0));
         let hub = Hub::start(config, data, free().await.unwrap(), free().await.unwrap()).await.unwrap();
-        let mut house = Self { hub, sims: BTreeMap::new(), _folder: folder };
+        let mut house = Self { hub, sims: BTreeMap::new(), folder };
         for member in members {
             house.add(*member).await;
         }
@@ -95,6 +96,14 @@ impl House {
 
     pub(crate) fn hub(&self) -> &Hub {
         &self.hub
+    }
+
+    /// What `truetwin device remove` does.
+    pub(crate) async fn remove(&self, device: &str) {
+        let (data, name) = (self.folder.path().join("data"), device.to_owned());
+        let asked = move || control::ask(&data, &control::Request::DeviceRemove { name });
+        let response = tokio::task::spawn_blocking(asked).await.unwrap().unwrap();
+        assert!(matches!(response, control::Response::Removed { .. }), "{response:?}");
     }
 
     /// Waits until the hub knows that a device is there, or is not.
