@@ -224,3 +224,18 @@ async fn s2_8_a_device_that_is_removed_and_added_again_inherits_nothing() {
     assert_eq!(outcome(&ann.switch("lamp", "on").await), "converged");
     house.take_down().await;
 }
+
+#[tokio::test]
+async fn metrics_are_for_this_machine_s_own_names_only() {
+    let house = House::build("", &[]).await;
+    for (host, wanted) in [
+        ("127.0.0.1:8080", "200"),
+        ("localhost", "200"),
+        ("[::1]:8080", "200"),
+        ("evil.example", "403"),
+        ("localhost.evil.example:8080", "403"),
+    ] {
+        assert_eq!(house.http_status("/metrics", host).await, wanted, "{host}");
+    }
+    house.take_down().await;
+}

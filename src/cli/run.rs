@@ -151,7 +151,21 @@ pub(super) async fn call(
     Ok(if answer["result"] == "confirmed" { Exit::Success } else { Exit::NotConfirmed })
 }
 
+/// Asks for as many open files as this process may have: many systems begin with 1024, which is fewer than the hub's own
+/// bounds on connections. What stays then is the system's word, and a connection too many is refused.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, wanted)
+    {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
+}
+
 async fn hub(config: Config, data: DataFolder) -> anyhow::Result<Hub> {
+    raise_file_limit();
     let bind = |address, flag| -> anyhow::Result<tokio::net::TcpListener> {
         let listener = listen(address, flag)?;
         tokio::net::TcpListener::from_std(listener).context("the listener cannot be used")

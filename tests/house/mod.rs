@@ -8,7 +8,10 @@ use std::{
 };
 
 use serde_json::{Value as Json, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use truetwin::{
     config::Config,
     control,
@@ -104,6 +107,16 @@ impl House {
         let asked = move || control::ask(&data, &control::Request::DeviceRemove { name });
         let response = tokio::task::spawn_blocking(asked).await.unwrap().unwrap();
         assert!(matches!(response, control::Response::Removed { .. }), "{response:?}");
+    }
+
+    /// The status of a plain GET that names this host.
+    pub(crate) async fn http_status(&self, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(self.hub.http_addr()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
     }
 
     /// Waits until the hub knows that a device is there, or is not.
