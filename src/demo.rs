@@ -62,7 +62,7 @@ struct Case {
 
 #[rustfmt::skip]
 const CASES: [Case; 6] = [
-    Case { device: "healthy", en: "healthy socket", zh: "好插座",   fault: Fault::None,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: Some("pin"),  moves: 1 },
+    Case { device: "healthy", en: "healthy socket", zh: "正常的插座",   fault: Fault::None,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: Some("pin"),  moves: 1 },
     Case { device: "slow",    en: "slow socket",    zh: "慢插座",   fault: Fault::Slow,    result: "confirmed",   outcome: "converged",    stage: "settled",               reason: None,                      confirmed_by: Some("pin"),  moves: 1 },
     Case { device: "stuck",   en: "stuck socket",   zh: "卡住的插座", fault: Fault::Stuck,   result: "failed",      outcome: "failed",       stage: "waiting_device_report", reason: Some("stuck"),             confirmed_by: Some("none"), moves: 0 },
     Case { device: "lying",   en: "lying socket",   zh: "说谎的插座", fault: Fault::Lying,   result: "failed",      outcome: "contradicted", stage: "waiting_read_back",     reason: Some("read_back_differs"), confirmed_by: Some("none"), moves: 0 },
@@ -269,7 +269,7 @@ fn table(rows: &[Row], lang: Lang) -> String {
         Lang::En => {
             ["device (fault)", "naive hub", "truetwin", "stage", "reason", "confirmed by", "time", "relay", "agrees"]
         }
-        Lang::Zh => ["设备（故障）", "天真的中枢", "truetwin", "阶段", "原因", "证据", "用时", "继电器", "一致"],
+        Lang::Zh => ["设备（故障）", "只管转发的中枢", "truetwin", "阶段", "原因", "证据", "用时", "继电器", "一致"],
     }
     .map(str::to_owned);
     let widths: Vec<usize> = (0..heads.len())
@@ -292,7 +292,7 @@ fn table(rows: &[Row], lang: Lang) -> String {
 fn naive_note(lang: Lang) -> &'static str {
     match lang {
         Lang::En => "(A naive hub publishes the command and returns true.) What truetwin had the assistant say:",
-        Lang::Zh => "（天真的中枢把命令发布出去就返回 true。）truetwin 让助手说的话：",
+        Lang::Zh => "（只管转发的中枢把命令发布出去就返回 true。）truetwin 让助手说的话：",
     }
 }
 
@@ -309,23 +309,24 @@ fn verdict(agreed: bool, lang: Lang) -> &'static str {
 
 fn next_steps(mqtt: SocketAddr, http: SocketAddr, folder: &Path, lang: Lang) -> String {
     let data = folder.display();
+    let program = std::env::current_exe().map_or_else(|_| "truetwin".to_owned(), |path| path.display().to_string());
     let call = |device: &str| {
-        format!("  truetwin call switch_device '{{\"device\":\"{device}\",\"to\":\"off\"}}' --data {data}")
+        format!("  {program} call switch_device '{{\"device\":\"{device}\",\"to\":\"off\"}}' --data {data}")
     };
     match lang {
         Lang::En => format!(
-            "\nThe hub stays up until Ctrl-C. To try next, in another terminal:\n{}\n  truetwin device list --data {data}\n  \
+            "\nThe hub stays up until Ctrl-C. To try next, in another terminal:\n{}\n  {program} device list --data {data}\n  \
              curl -s http://{http}/metrics | grep truetwin_operations_total\n  \
              npx @modelcontextprotocol/inspector   then connect to http://{http}/mcp\n  \
-             a device of your own: truetwin device add mine --data {data}   (MQTT at {mqtt})",
+             a device of your own: {program} device add mine --data {data}   (MQTT at {mqtt})",
             call("healthy socket")
         ),
         Lang::Zh => format!(
-            "\n中枢会一直运行，按 Ctrl-C 结束。接下来可以在另一个终端里试：\n{}\n  truetwin device list --data {data}\n  \
+            "\n中枢会一直运行，按 Ctrl-C 结束。接下来可以在另一个终端里试：\n{}\n  {program} device list --data {data}\n  \
              curl -s http://{http}/metrics | grep truetwin_operations_total\n  \
              npx @modelcontextprotocol/inspector   然后连接 http://{http}/mcp\n  \
-             接入自己的设备：truetwin device add mine --data {data}   （MQTT 在 {mqtt}）",
-            call("好插座")
+             接入自己的设备：{program} device add mine --data {data}   （MQTT 在 {mqtt}）",
+            call("正常的插座")
         ),
     }
 }

@@ -338,12 +338,17 @@ impl Device {
         let payload = native::encode(&self.context.identity, &session, now, &command);
         // Only the writing of what moves something ends a stage.
         let operation = match &command {
-            Command::Set { op, .. } | Command::Run { op, .. } => Some(op.clone()),
+            Command::Set { op, ttl, .. } | Command::Run { op, ttl, .. } => Some((op.clone(), *ttl)),
             Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
         };
-        let ticket = operation.as_ref().map_or(NO_NOTICE, |_| self.context.tickets.fetch_add(1, Ordering::Relaxed));
         self.context.metrics.command_published(native::word(&command));
-        match (self.context.broker.send(self.id.as_str(), payload, ticket), operation) {
+        let (broker, device) = (&self.context.broker, self.id.as_str());
+        let ticket = self.context.tickets.fetch_add(1, Ordering::Relaxed);
+        let sent = match &operation {
+            Some((_, ttl)) => broker.send_until(device, payload, ticket, now + *ttl),
+            None => broker.send(device, payload, NO_NOTICE),
+        };
+        match (sent, operation.map(|(op, _)| op)) {
             (Ok(()), Some(op)) => {
                 // Sent again: what becomes of the earlier sending is no news of this one (semantics 5.3).
                 state.tickets.retain(|_, earlier| *earlier != op);

@@ -2,7 +2,7 @@
 //! They carry no `success`: nothing was to be done.
 
 use serde::Serialize;
-use serde_json::Map;
+use serde_json::{Map, Value as Json, json};
 
 use super::{
     AmendedFacts, Facts, HeldFacts, Naming, Next, Rendered, ResultWord, json_value,
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     names::Lang,
-    property::{Description, Evidence, Kind, Property, Role},
+    property::{Description, Evidence, Failsafe, Kind, Property, Role},
     twin::words::{HeldState, HeldWish, Presence, Reading, RefusalWord, Settled, Stage, StateReport, Trust},
 };
 
@@ -52,6 +52,7 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
             .then(|| report.reverted.iter().map(|p| p.to_string().into()).collect::<Vec<serde_json::Value>>().into()),
         held: (!report.held.is_empty()).then(|| report.held.iter().map(|h| held(h, role_of(&h.property))).collect()),
         amended: (!report.amended.is_empty()).then(|| report.amended.iter().map(amended).collect()),
+        failsafe: failsafe(description, &role_of),
         ..Facts::default()
     };
     let waits = report.held.iter().find(|h| h.state != HeldState::Met);
@@ -73,6 +74,17 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     };
     let say = state_sentence(report, &mains, age, trust, naming, lang);
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+}
+
+/// What the device does by itself when the hub has been gone (semantics 6.4).
+fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
+    let declared = description.iter().flat_map(|d| &d.properties).filter_map(|p| Some((p, p.terms.failsafe.as_ref()?)));
+    let one = |(p, failsafe): (&Property, &Failsafe)| {
+        let to = json_value(&failsafe.value, role_of(&p.name));
+        (p.name.to_string(), json!({"to": to, "after_s": failsafe.after_ms / 1_000}))
+    };
+    let all: Map<String, Json> = declared.map(one).collect();
+    (!all.is_empty()).then(|| all.into())
 }
 
 fn held(wish: &HeldWish, role: Role) -> HeldFacts {

@@ -37,7 +37,7 @@ pub(super) struct Core {
     /// From the door to the hub: reports, presence, fates of commands.
     pub(super) up: Line<Cargo>,
     /// From the hub to the door: commands.
-    pub(super) down: Line<Place>,
+    pub(super) down: Line<Order>,
     /// A router runs.
     pub(super) bus_runs: AtomicBool,
     /// The door closes: no new connections.
@@ -62,6 +62,13 @@ pub(super) struct Core {
 pub(super) struct Cargo {
     pub(super) place: Place,
     pub(super) receipt: Option<Receipt>,
+}
+
+/// What belongs to a frame on the down lane.
+pub(super) struct Order {
+    place: Place,
+    /// When the command must be with its device, if it has a limit.
+    not_after: Option<Instant>,
 }
 
 /// What a handshake found out about a device that may come in.
@@ -253,7 +260,13 @@ impl Core {
 
     // ── towards the device ──
 
-    pub(super) fn send(&self, device: &str, payload: &[u8], ticket: u64) -> Result<(), SendError> {
+    pub(super) fn send(
+        &self,
+        device: &str,
+        payload: &[u8],
+        ticket: u64,
+        not_after: Option<Instant>,
+    ) -> Result<(), SendError> {
         if !self.bus_runs() {
             return Err(SendError::BusDown);
         }
@@ -268,7 +281,7 @@ impl Core {
             LostWhy::TooLarge
         } else {
             let down = Down { ticket, device, payload };
-            self.down.push(place, down.bytes(), |out| down.write(out));
+            self.down.push(Order { place, not_after }, down.bytes(), |out| down.write(out));
             return Ok(());
         };
         count(&self.totals.commands_lost);
@@ -279,9 +292,12 @@ impl Core {
     }
 
     /// A command came out of the bus: into its device's buffer, or lost. Never waits for the device.
-    pub(super) fn deliver_command(&self, body: Bytes, place: Place) {
+    pub(super) fn deliver_command(&self, body: Bytes, Order { place, not_after }: Order) {
         let Some((ticket, name, payload)) = frame::read_down(body) else { return };
         let device = String::from_utf8_lossy(&name);
+        if not_after.is_some_and(|limit| limit < Instant::now()) {
+            return self.lose(&device, ticket, LostWhy::Expired, place);
+        }
         let conn = lock(&self.devices).get(&*device).cloned();
         let Some(conn) = conn else { return self.lose(&device, ticket, LostWhy::NotConnected, place) };
         let mut state = conn.state();

@@ -30,7 +30,11 @@ mod rivals;
 mod router;
 mod settings;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use tokio::{net::TcpListener, sync::mpsc};
@@ -204,6 +208,8 @@ words! {
         NotSubscribed = "not_subscribed",
         /// It does not read: [`Settings::outbound_bytes_max`] bytes wait already.
         OutboundFull = "outbound_full",
+        /// It was still on the bus when its time was over ([`Broker::send_until`]).
+        Expired = "expired",
         /// The connection ended before all of the command's bytes were written. Some of them may have been.
         ConnectionClosed = "connection_closed",
         /// The packet would be larger than the device's announced Maximum Packet Size (v5), or than [`Settings::packet_bytes_max`].
@@ -281,7 +287,16 @@ impl Broker {
     /// # Errors
     /// [`SendError::BusDown`] and [`SendError::Full`]; nothing was sent.
     pub fn send(&self, device: &str, payload: Bytes, ticket: u64) -> Result<(), SendError> {
-        self.core.send(device, &payload, ticket)
+        self.core.send(device, &payload, ticket, None)
+    }
+
+    /// The same, but not after `not_after`: a command that has waited on the bus until then (its router died) is
+    /// [`LostWhy::Expired`]. For what must not begin late on a device that cannot judge lateness itself (level 1).
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_until(&self, device: &str, payload: Bytes, ticket: u64, not_after: Instant) -> Result<(), SendError> {
+        self.core.send(device, &payload, ticket, Some(not_after))
     }
 
     /// Cuts a device's connection at once (v5: DISCONNECT 0x98), for example because its credentials were rotated. A

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{DeviceCommand, Exit, say, unexpected};
+use super::{DeviceCommand, Exit, Failure, say, unexpected};
 use crate::{
     config::Config,
     control::{self, Listed, Request, Response},
@@ -47,6 +47,11 @@ fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {
         Err(control::Error::NoHub { .. }) => {}
         answered => return Ok(answered?),
     }
+    // Only the first device makes a folder: a name that was mistyped must not.
+    if !folder.exists() && !matches!(request, Request::DeviceAdd { .. }) {
+        let message = format!("there is no data folder {}; `truetwin device add` makes one", folder.display());
+        return Err(Failure { exit: Exit::Usage, message }.into());
+    }
     // No hub, so the folder can be had; if it cannot, a hub is just starting or stopping, and the error says who.
     let data = DataFolder::open_offline(folder)?;
     let mqtt = Config::default().mqtt.listen.to_string();
@@ -84,11 +89,12 @@ fn sketch(device: &str, password: &Secret, mqtt: &str, lan: Option<IpAddr>) -> S
     add(&format!("#define TRUETWIN_DEVICE \"{device}\""));
     add(&format!("#define TRUETWIN_PASSWORD \"{password}\""));
     add("");
-    add("# MicroPython");
-    add(&format!("TRUETWIN_HOST = \"{host}\""));
-    add(&format!("TRUETWIN_PORT = {port}"));
-    add(&format!("TRUETWIN_DEVICE = \"{device}\""));
-    add(&format!("TRUETWIN_PASSWORD = \"{password}\""));
+    add("MicroPython, settings.json (with your Wi-Fi and the pin of your relay):");
+    let settings = serde_json::json!({
+        "host": host, "port": port.parse::<u16>().unwrap_or(1883), "name": device, "password": password,
+        "ssid": "...", "wifi_password": "...", "pin": 4,
+    });
+    add(&settings.to_string());
     text
 }
 
@@ -115,13 +121,17 @@ mod tests {
         for line in [
             "#define TRUETWIN_HOST \"192.168.1.7\"",
             "#define TRUETWIN_PORT 1884",
-            "TRUETWIN_DEVICE = \"lamp\"",
-            "TRUETWIN_PASSWORD = \"0011\"",
+            "#define TRUETWIN_DEVICE \"lamp\"",
+            "#define TRUETWIN_PASSWORD \"0011\"",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
         assert!(!text.contains("no board reaches it"));
-        assert!(sketch("lamp", &secret(), "10.0.0.3:1883", lan).contains("TRUETWIN_HOST = \"10.0.0.3\""));
+        let settings = text.lines().find(|line| line.starts_with('{')).expect("settings.json");
+        let settings: serde_json::Value = serde_json::from_str(settings).expect("JSON");
+        assert_eq!((&settings["host"], &settings["port"]), (&"192.168.1.7".into(), &1884.into()));
+        assert_eq!((&settings["name"], &settings["password"]), (&"lamp".into(), &"0011".into()));
+        assert!(sketch("lamp", &secret(), "10.0.0.3:1883", lan).contains("TRUETWIN_HOST \"10.0.0.3\""));
         assert!(sketch("lamp", &secret(), "127.0.0.1:1883", lan).contains("serve with --mqtt 0.0.0.0:1883"));
     }
 

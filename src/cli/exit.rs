@@ -1,6 +1,6 @@
 //! How a command ends.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
 use crate::{config, control, data};
@@ -87,6 +87,8 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     error.downcast_ref::<data::Error>().map(|error| match error {
         data::Error::NoHub { .. } => Exit::NoHub,
         data::Error::Taken { .. } => Exit::Taken,
+        // A folder that cannot be one is the wrong folder.
+        data::Error::Io { source, .. } if names_the_wrong_place(source.kind()) => Exit::Usage,
         data::Error::NoPlace | data::Error::DeviceExists(_) | data::Error::UnknownDevice(_) => Exit::Usage,
         data::Error::Io { .. }
         | data::Error::Damaged { .. }
@@ -95,6 +97,18 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         | data::Error::TooManyDevices
         | data::Error::NoRandomness(_) => Exit::Internal,
     })
+}
+
+/// Whether a file's error says that the path was the mistake, and not the disk.
+fn names_the_wrong_place(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::InvalidFilename
+    )
 }
 
 /// The codes, as `--help` ends with them.

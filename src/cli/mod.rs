@@ -43,7 +43,7 @@ use crate::{
 /// # Errors
 /// Whatever went wrong, with its causes; [`exit_of`] says with which code to end.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
-    log::start()?;
+    log::start(matches!(cli.command, Command::Demo(_) | Command::Call { .. }))?;
     let folder = || data::folder(cli.data.as_deref());
     match cli.command {
         Command::Serve(args) => {

@@ -2,6 +2,7 @@
 
 use std::{
     future::Future,
+    net::{SocketAddr, ToSocketAddrs as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -103,13 +104,13 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<Exit> {
     if args.list {
         return say(&sim::list());
     }
-    let password =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read the password file {}", file.display()))?;
     let usage = |message: String| Failure { exit: Exit::Usage, message };
+    let password = std::fs::read_to_string(file)
+        .map_err(|error| usage(format!("cannot read the password file {}: {error}", file.display())))?;
     let fault = args.fault.as_deref().unwrap_or("none").parse().map_err(|error| usage(format!("{error}")))?;
     let kind = args.kind.as_deref().unwrap_or("socket").parse().map_err(|error| usage(format!("{error}")))?;
     sim::run(sim::Options {
-        mqtt: mqtt.parse().map_err(|_| usage(format!("{mqtt} is no address and port")))?,
+        mqtt: address(mqtt).map_err(usage)?,
         device: device.to_string(),
         password: password.trim().to_owned(),
         kind,
@@ -119,6 +120,13 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<Exit> {
         ..sim::Options::default()
     })?;
     Ok(Exit::Success)
+}
+
+/// An address as `HOST:PORT`, by number or by name. Asks the system's resolver, IPv4 first: it is the hub's default.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let example = "HOST:PORT is wanted, such as 127.0.0.1:1883 or hub.local:1883";
+    let found = text.to_socket_addrs().map_err(|error| format!("--mqtt {text}: {error}; {example}"))?;
+    found.min_by_key(SocketAddr::is_ipv6).ok_or_else(|| format!("--mqtt {text} has no address; {example}"))
 }
 
 /// One tool call on the running hub, through its MCP server.
@@ -132,13 +140,32 @@ pub(super) async fn call(
     let no_hub = |error| Failure { exit: Exit::NoHub, message: format!("no hub answers at {url}: {error}") };
     let client = mcp::Client::connect(&url).await.map_err(no_hub)?;
     let called = client.call(&tool, arguments.into()).await;
+    let tools = if called.is_err() { client.tools().await.ok() } else { None };
     client.close().await;
+    if let Some(tools) = tools.filter(|tools| !tools.contains(&tool)) {
+        let message = format!("the hub offers no tool {tool:?}; it offers {}", tools.join(", "));
+        return Err(Failure { exit: Exit::Usage, message }.into());
+    }
     let answer = called?.structured;
     say(&format!("{answer:#}\n"))?;
     Ok(if answer["result"] == "confirmed" { Exit::Success } else { Exit::NotConfirmed })
 }
 
+/// Asks for as many open files as this process may have: many systems begin with 1024, which is fewer than the hub's own
+/// bounds on connections. What stays then is the system's word, and a connection too many is refused.
+fn raise_file_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, wanted)
+    {
+        tracing::warn!(%error, "the limit of open files stays at {:?}", limit.current);
+    }
+}
+
 async fn hub(config: Config, data: DataFolder) -> anyhow::Result<Hub> {
+    raise_file_limit();
     let bind = |address, flag| -> anyhow::Result<tokio::net::TcpListener> {
         let listener = listen(address, flag)?;
         tokio::net::TcpListener::from_std(listener).context("the listener cannot be used")

@@ -1,12 +1,13 @@
 //! The HTTP port: `/mcp`, `/metrics`, `/healthz`, `/readyz`.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     http::{StatusCode, header},
-    response::IntoResponse,
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use tokio_util::sync::CancellationToken;
@@ -24,8 +25,21 @@ pub(super) fn router(parts: &Arc<Parts>, stop: &CancellationToken) -> Router {
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .layer(middleware::from_fn(from_this_house))
         .with_state(parts.clone());
     plain.merge(mcp::router(parts.mcp_server(mcp::Transport::Http), http))
+}
+
+/// Refuses a request for a name that is not this machine's: a page in a browser could have its own name lead here (DNS
+/// rebinding) and read the metrics. The MCP endpoint checks the same by itself.
+async fn from_this_house(request: Request, next: Next) -> Response {
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok()).map_or(host, |(name, _)| name);
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    if host.is_empty() || name.eq_ignore_ascii_case("localhost") || address.is_ok() {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "ask for localhost or for an address\n").into_response()
 }
 
 /// Serves until `stop`.

@@ -2,6 +2,7 @@
 //! all others.
 
 mod bounded;
+mod doorkeeper;
 mod http;
 mod observer;
 mod owner;
@@ -17,9 +18,9 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::bounded::Bounded;
+use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
-    broker::{self, Access, Broker},
+    broker::{self, Broker},
     config::{Config, ms},
     control,
     data::{self, Credentials, DataFolder, Secret},
@@ -92,15 +93,6 @@ pub struct Parts {
     pub config: Arc<Config>,
 }
 
-/// The door's question, answered by the data folder's credentials.
-struct Doorkeeper(Credentials);
-
-impl Access for Doorkeeper {
-    fn admits(&self, user: &str, password: &[u8]) -> bool {
-        self.0.verify(user, password)
-    }
-}
-
 impl Hub {
     /// Builds and starts a hub on bound listeners: whoever binds decides on the ports.
     ///
@@ -109,7 +101,7 @@ impl Hub {
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
         let started = Instant::now();
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
-        let access = Arc::new(Doorkeeper(credentials.clone()));
+        let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
         let settings = settings::twin(&config, started);
         let identity = Identity {

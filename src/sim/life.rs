@@ -11,7 +11,11 @@ use std::{
 };
 
 use embedded_io_adapters::tokio_1::FromTokio;
-use tokio::{net::TcpStream, sync::watch, time};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    sync::watch,
+    time,
+};
 use truetwin_device::{
     Identity, Machine, Start,
     link::{self, End, Memory, Note},
@@ -140,7 +144,11 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
 }
 
 async fn dial(options: &Options) -> io::Result<TcpStream> {
-    let stream = time::timeout(DIAL, TcpStream::connect(options.mqtt)).await??;
+    let socket = if options.mqtt.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    if let Some(from) = options.from.filter(|from| from.is_ipv4() == options.mqtt.is_ipv4()) {
+        socket.bind((from, 0).into())?;
+    }
+    let stream = time::timeout(DIAL, socket.connect(options.mqtt)).await??;
     // Reports are small and each is waited for.
     stream.set_nodelay(true)?;
     Ok(stream)

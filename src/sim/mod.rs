@@ -21,7 +21,7 @@ mod world;
 
 use std::{
     fmt,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
     thread,
 };
@@ -52,6 +52,9 @@ pub struct Options {
     pub stable_ms: u32,
     /// The fault that it begins with.
     pub fault: Fault,
+    /// The address of this machine that it dials from; `None` leaves that to the system. A hub tells two boards of one name
+    /// apart by it (semantics 5.6).
+    pub from: Option<IpAddr>,
     /// Where lines of control are taken, too; loopback only. Port 0 takes a free one.
     pub control: Option<SocketAddr>,
 }
@@ -67,6 +70,7 @@ impl Options {
             speed: 1.0,
             stable_ms: 200,
             fault: Fault::None,
+            from: None,
             control: None,
         }
     }
@@ -81,9 +85,9 @@ impl Default for Options {
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mqtt, device, password: _, kind, speed, stable_ms, fault, control } = self;
+        let Self { mqtt, device, password: _, kind, speed, stable_ms, fault, from, control } = self;
         write!(f, "Options {{ mqtt: {mqtt}, device: {device:?}, kind: {kind}, speed: {speed}, ")?;
-        write!(f, "stable_ms: {stable_ms}, fault: {fault}, control: {control:?} }}")
+        write!(f, "stable_ms: {stable_ms}, fault: {fault}, from: {from:?}, control: {control:?} }}")
     }
 }
 
@@ -177,6 +181,9 @@ pub enum Happened {
     Ended,
 }
 
+/// Where the second board of [`Fault::SecondBoard`] stands: the loopback of Linux is a whole network.
+const ANOTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+
 /// How many events are kept for somebody who reads slowly; more are dropped (the device must not wait for a reader).
 const EVENTS_KEPT: usize = 1024;
 
@@ -218,7 +225,9 @@ impl Handle {
         if !wanted {
             *second = None;
         } else if second.is_none() {
-            let options = Options { fault: Fault::None, control: None, ..(*self.options).clone() };
+            // Another board has another address; this machine has a second one only on its loopback.
+            let from = self.options.mqtt.ip().is_loopback().then_some(ANOTHER).or(self.options.from);
+            let options = Options { fault: Fault::None, from, control: None, ..(*self.options).clone() };
             *second = Some(start(options));
         }
     }

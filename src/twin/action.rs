@@ -250,6 +250,11 @@ impl Operation {
         }
     }
 
+    /// Whether it is an action that the device can report as done.
+    pub(super) fn reports_done(&self) -> bool {
+        self.is_run() && !self.unknowable()
+    }
+
     /// Whether the device can offer no more than receipt (semantics 3.5).
     fn unknowable(&self) -> bool {
         let feedback = match &self.work {

@@ -26,7 +26,8 @@
 //! | `reported.rs` | merging reports |
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
 //! | `operation.rs` | one operation's stages and allowances |
-//! | `record.rs` | how operations end, and what changes the truth of it afterwards |
+//! | `record.rs` | how operations end |
+//! | `watch.rs` | what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
 //! | [`wish`] | what a caller may want, and who it is |
 //! | [`settings`] | times and bounds |
@@ -52,6 +53,7 @@ pub mod settings;
 mod turns;
 mod verify;
 mod waiter;
+mod watch;
 pub mod wish;
 pub mod words;
 

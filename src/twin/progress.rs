@@ -49,6 +49,7 @@ impl Twin {
                 if *result == ActionResult::Completed {
                     // Its word is the first check; only a pin read in the report is the second as well.
                     self.note_late(now, report.seq, &[op], Evidence::Pin);
+                    self.note_late_action(now, op);
                 }
             }
             Body::State { op, cause, seen } => {

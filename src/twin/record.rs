@@ -1,4 +1,4 @@
-//! How operations end, and what changes the truth of it afterwards: a late success, a revert (semantics 3.7, 6.1, 6.3).
+//! How operations end, and what is remembered of it.
 
 use std::{
     sync::Arc,
@@ -6,16 +6,15 @@ use std::{
 };
 
 use crate::{
-    property::{DeviceId, Evidence, Predicate, Property, PropertyName, Value},
+    property::{DeviceId, Evidence, Predicate, Property, Value},
     twin::{
         Twin,
         evidence::required,
-        input::{ActionResult, Cause, Command, Effect, Left},
+        input::{Command, Effect, Left},
         operation::Operation,
         owed::Correction,
-        reported::Change,
         waiter::{Hears, Waiter},
-        words::{Attribution, OpId, Outcome, Reading, Reason, Reply, Settled, Stage, Trust},
+        words::{Attribution, OpId, Outcome, Reason, Reply, Settled, Stage, Trust},
     },
 };
 
@@ -26,20 +25,22 @@ pub(super) struct Record {
     pub(super) admitted_at: Instant,
     /// Who it was for, and what each was told (semantics 4.3, 6.3).
     pub(super) waiters: Vec<Waiter>,
-    ended_at: Instant,
+    pub(super) ended_at: Instant,
     /// The evidence that a success would have needed.
-    required: Evidence,
+    pub(super) required: Evidence,
     /// What its success was, and the value before: a late success is judged by that, too.
-    predicate: Option<Predicate>,
-    before: Option<Value>,
+    pub(super) predicate: Option<Predicate>,
+    pub(super) before: Option<Value>,
+    /// An action that the device can report as done: its word is all there is.
+    pub(super) reports_done: bool,
     /// What it brought about was changed again, by the device or by a person.
-    undone: bool,
+    pub(super) undone: bool,
 }
 
 impl Record {
     /// Whether a value is no other than what was confirmed. A set value is the same within all of the described tolerance,
     /// which may be more than what had to be reached.
-    fn still_met(&self, property: &Property, value: &Value) -> bool {
+    pub(super) fn still_met(&self, property: &Property, value: &Value) -> bool {
         let wished = self.settled.wish.as_ref().is_some_and(|wish| property.same(value, wish));
         wished || self.predicate.as_ref().is_some_and(|p| p.holds(self.before.as_ref(), value))
     }
@@ -100,12 +101,15 @@ impl Twin {
                 Hears::Told { .. } | Hears::Gone => {}
             }
         }
+        let reports_done = operation.reports_done();
         let record = Record {
             settled,
             admitted_at: operation.admitted_at,
             waiters: operation.waiters,
             ended_at: now,
-            required: operation.required,
+            // What was to be measured is not done by the device's own word.
+            required: if operation.check.is_some() { Evidence::Sensor } else { operation.required },
+            reports_done,
             predicate: operation.predicate,
             before: operation.before,
             undone: false,
@@ -234,7 +238,11 @@ impl Twin {
             elapsed: settled.elapsed,
         });
         let property = self.description.as_ref().and_then(|d| d.property(&settled.property)).cloned().map(Arc::new);
-        let required = property.as_deref().map_or(Evidence::Firmware, required);
+        let verified = property.as_deref().zip(settled.wish.as_ref()).is_some_and(|(property, wish)| {
+            property.terms.verify.as_ref().is_some_and(|verify| verify.of_wish(wish).is_some())
+        });
+        let own_word = property.as_deref().map_or(Evidence::Firmware, required);
+        let required = if verified { Evidence::Sensor } else { own_word };
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
             waiters,
@@ -242,6 +250,7 @@ impl Twin {
             required,
             predicate: property.as_ref().zip(settled.wish.as_ref()).map(|(p, wish)| Predicate::of_wish(p, wish, None)),
             before: None,
+            reports_done: false,
             undone: false,
             settled,
         });
@@ -259,133 +268,11 @@ impl Twin {
         }
         settled
     }
-
-    /// A device reports on an operation that has already ended.
-    pub(super) fn finish_recorded(&mut self, seq: u32, op: &OpId, result: ActionResult) {
-        let record = self.records.iter().find(|r| r.settled.op == *op);
-        let Some(property) = record.map(|r| r.settled.property.clone()) else { return };
-        match result {
-            ActionResult::Completed => self.finish(seq, &property, op),
-            ActionResult::Received
-            | ActionResult::Executing
-            | ActionResult::Working
-            | ActionResult::Failed
-            | ActionResult::Rejected
-            | ActionResult::Unknown => {}
-        }
-    }
-
-    /// Finds operations that ended unconfirmed and are done after all: one and the same report says that they are the last
-    /// that the device has finished, and, with at least this evidence, that it is so.
-    pub(super) fn note_late(&mut self, now: Instant, seq: u32, finished: &[&OpId], least: Evidence) {
-        let mut late = Vec::new();
-        for record in &mut self.records {
-            let settled = &mut record.settled;
-            if !unconfirmed(settled.outcome)
-                || settled.late_success
-                || !finished.contains(&&settled.op)
-                || self.reported.finished(&settled.property, &settled.op).is_none()
-                || now.saturating_duration_since(record.ended_at) > self.settings.watch
-            {
-                continue;
-            }
-            let (Some(known), Some(predicate)) = (self.reported.get(&settled.property), &record.predicate) else {
-                continue;
-            };
-            let met = known.seq == seq
-                && known.evidence >= record.required.max(least)
-                && predicate.holds(record.before.as_ref(), &known.value);
-            if met {
-                settled.late_success = true;
-                settled.confirmed_by = known.evidence;
-                settled.found = Some(Reading {
-                    value: known.value.clone(),
-                    evidence: known.evidence,
-                    age: Duration::ZERO,
-                    trust: Trust::Now,
-                });
-                record.ended_at = now;
-                late.push(Effect::LateSuccess { op: settled.op.clone() });
-                late.extend(record.news(now, &self.device, self.settings.watch));
-            }
-        }
-        self.effects.extend(late);
-    }
-
-    /// Looks whether a change undoes a success (semantics 3.7). One that somebody made at the device is nobody's fault, and
-    /// ends the watch; any other is the device's: with nothing in flight, no command asked for it.
-    pub(super) fn note_changes(&mut self, now: Instant, changes: &[Change], cause: Cause) {
-        let Some(description) = self.description.clone() else { return };
-        for change in changes {
-            if self.operations.values().any(|o| o.property == change.property && o.sent()) {
-                continue;
-            }
-            let Some(property) = description.property(&change.property) else { continue };
-            // From the latest back, as long as they claim what is no longer so: what joined or was found so before it had
-            // the same claim.
-            let of_property = |r: &&mut Record| r.settled.property == change.property && may_have_moved(&r.settled);
-            let mut first = true;
-            let mut undone = Vec::new();
-            for record in self.records.iter_mut().rev().filter(of_property) {
-                let held = record.settled.outcome.is_success() || record.settled.late_success;
-                let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
-                if !held || !watched || record.undone || record.still_met(property, &change.to) {
-                    break;
-                }
-                record.undone = true;
-                match cause {
-                    Cause::Local => {}
-                    Cause::Command
-                    | Cause::Boot
-                    | Cause::Failsafe
-                    | Cause::Periodic
-                    | Cause::Query
-                    | Cause::Unknown => {
-                        record.settled.reverted = true;
-                        if first {
-                            let (op, property) = (record.settled.op.clone(), change.property.clone());
-                            undone.push(Effect::Reverted { op, property });
-                        }
-                        undone.extend(record.news(now, &self.device, self.settings.watch));
-                    }
-                }
-                first = false;
-            }
-            self.effects.extend(undone);
-        }
-    }
-
-    /// Operations whose answer is no longer true, for whoever asks for the state: the latest of each property, while that is
-    /// news (semantics 6.3).
-    pub(super) fn amended(&self, now: Instant) -> Vec<Settled> {
-        let mut latest: Vec<&Record> = Vec::new();
-        for record in self.records.iter().rev() {
-            if latest.iter().all(|r| r.settled.property != record.settled.property) {
-                latest.push(record);
-            }
-        }
-        let news = |r: &&Record| {
-            let changed = r.settled.late_success || r.settled.reverted;
-            changed && now.saturating_duration_since(r.ended_at) <= self.settings.watch
-        };
-        latest.into_iter().filter(news).map(|r| self.recalled(now, r, None)).collect()
-    }
-
-    /// Properties whose latest operation had converged and was undone by the device itself.
-    pub(super) fn reverted_properties(&self) -> Vec<PropertyName> {
-        let mut latest: Vec<&Settled> = Vec::new();
-        for record in self.records.iter().rev() {
-            if latest.iter().all(|s| s.property != record.settled.property) {
-                latest.push(&record.settled);
-            }
-        }
-        latest.into_iter().filter(|s| s.reverted).map(|s| s.property.clone()).collect()
-    }
 }
 
 impl Record {
     /// What its callers are owed: those that were told something, not too long ago.
-    fn news(&self, now: Instant, device: &DeviceId, watch: Duration) -> Vec<Effect> {
+    pub(super) fn news(&self, now: Instant, device: &DeviceId, watch: Duration) -> Vec<Effect> {
         let heard = |w: &&Waiter| w.told().is_some_and(|(_, at)| now.saturating_duration_since(at) <= watch);
         self.waiters.iter().filter(heard).map(|w| owe(device, w, seen_by(&self.settled, w))).collect()
     }
@@ -405,43 +292,4 @@ pub(super) fn seen_by(settled: &Settled, waiter: &Waiter) -> Settled {
         own.elapsed = settled.elapsed.saturating_sub(waiter.behind);
     }
     own
-}
-
-/// Whether nobody knew, when it ended, if it was done (semantics 8.3).
-fn unconfirmed(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::TimedOut | Outcome::SentUnverified | Outcome::Interrupted | Outcome::DeviceCrashed => true,
-        Outcome::Converged
-        | Outcome::Already
-        | Outcome::Clamped
-        | Outcome::Working
-        | Outcome::Partial
-        | Outcome::Superseded
-        | Outcome::Rejected
-        | Outcome::Failed
-        | Outcome::Contradicted
-        | Outcome::Cancelled
-        | Outcome::Removed => false,
-    }
-}
-
-/// Whether an operation that ended so can have moved anything.
-fn may_have_moved(settled: &Settled) -> bool {
-    match settled.outcome {
-        Outcome::Rejected | Outcome::Cancelled => false,
-        // What waited behind another was never sent.
-        Outcome::Superseded => settled.stage > Stage::Queued,
-        Outcome::Converged
-        | Outcome::Already
-        | Outcome::Clamped
-        | Outcome::Working
-        | Outcome::Partial
-        | Outcome::SentUnverified
-        | Outcome::Failed
-        | Outcome::Contradicted
-        | Outcome::TimedOut
-        | Outcome::Interrupted
-        | Outcome::Removed
-        | Outcome::DeviceCrashed => true,
-    }
 }

@@ -31,7 +31,8 @@ impl Twin {
             }
             let Some(operation) = self.operations.get_mut(&op) else { continue };
             if rebooted {
-                operation.reboots += 1;
+                // Two boards with one name make some three reboots a second.
+                operation.reboots = operation.reboots.saturating_add(1);
             }
             let finished = self.operations.get(&op).is_some_and(|o| self.attributed(o));
             if finished {

@@ -1,9 +1,27 @@
 //! Commands and their fates: exactly one for each ticket.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
 use truetwin::broker::{FromDevice, MqttVersion::*, SendError, Settings};
 
 use crate::support::*;
+
+#[tokio::test]
+async fn a_command_whose_time_is_over_on_the_bus_never_reaches_the_device() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let mut lamp = Client::device(&broker, "lamp", V5).await;
+    lamp.subscribe("truetwin/lamp/command").await;
+    expect(&mut hub, &["lamp connected 5"]).await;
+    let now = Instant::now();
+    broker.send_until("lamp", "late".into(), 1, now - Duration::from_millis(1)).unwrap();
+    broker.send_until("lamp", "in time".into(), 2, now + Duration::from_secs(60)).unwrap();
+    expect(&mut hub, &["lamp lost 1 expired", "lamp written 2"]).await;
+    // The same of one that waited for a new router.
+    broker.stall_bus();
+    broker.send_until("lamp", "late".into(), 3, Instant::now() + Duration::from_millis(100)).unwrap();
+    expect(&mut hub, &["bus down", "bus up", "lamp lost 3 expired"]).await;
+}
 
 #[tokio::test]
 async fn each_command_that_cannot_be_written_says_why() {

@@ -8,9 +8,13 @@ use std::{
 };
 
 use serde_json::{Value as Json, json};
-use tokio::net::TcpListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use truetwin::{
     config::Config,
+    control,
     data::DataFolder,
     mcp::Client,
     property::DeviceId,
@@ -51,7 +55,7 @@ impl Member {
 pub(crate) struct House {
     hub: Hub,
     sims: BTreeMap<&'static str, Simulator>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl House {
@@ -62,7 +66,7 @@ impl House {
         let data = DataFolder::open(&folder.path().join("data")).unwrap();
         let free = || TcpListener::bind(("127.0.0.1", 0));
         let hub = Hub::start(config, data, free().await.unwrap(), free().await.unwrap()).await.unwrap();
-        let mut house = Self { hub, sims: BTreeMap::new(), _folder: folder };
+        let mut house = Self { hub, sims: BTreeMap::new(), folder };
         for member in members {
             house.add(*member).await;
         }
@@ -95,6 +99,24 @@ impl House {
 
     pub(crate) fn hub(&self) -> &Hub {
         &self.hub
+    }
+
+    /// What `truetwin device remove` does.
+    pub(crate) async fn remove(&self, device: &str) {
+        let (data, name) = (self.folder.path().join("data"), device.to_owned());
+        let asked = move || control::ask(&data, &control::Request::DeviceRemove { name });
+        let response = tokio::task::spawn_blocking(asked).await.unwrap().unwrap();
+        assert!(matches!(response, control::Response::Removed { .. }), "{response:?}");
+    }
+
+    /// The status of a plain GET that names this host.
+    pub(crate) async fn http_status(&self, path: &str, host: &str) -> String {
+        let mut stream = TcpStream::connect(self.hub.http_addr()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap_or_default().to_owned()
     }
 
     /// Waits until the hub knows that a device is there, or is not.

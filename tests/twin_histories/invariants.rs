@@ -41,6 +41,9 @@ fn no_phantom_success(world: &World, moment: &Moment) {
         }
         let word = world.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
         assert_eq!(caller.value, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
+        if world.metered {
+            assert_eq!(caller.value, world.measured.map(Value::Bool), "{op}: the meter said otherwise");
+        }
         assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
         assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
         assert!(caller.sent.first().is_some_and(|(at, _, _)| *at <= world.board.received[op]));

@@ -184,6 +184,8 @@ pub(crate) struct World {
     start: Instant,
     pub(crate) settings: Settings,
     pub(crate) metered: bool,
+    /// What the meter said last.
+    pub(crate) measured: Option<bool>,
     description: Arc<Description>,
     random: u64,
     parcels: BTreeMap<(u64, u64), Parcel>,
@@ -251,6 +253,7 @@ impl World {
             start,
             settings,
             metered: setting.metered,
+            measured: None,
             description: Arc::new(Description {
                 properties: vec![property],
                 actions: vec![Action {
@@ -583,6 +586,9 @@ impl World {
                     (caller.stage, caller.stage_before) = (Stage::Queued, Stage::Queued);
                 }
             }
+            Input::Verified { found, .. } => {
+                self.measured = if let Found::Value(Value::Bool(load)) = found { Some(*load) } else { self.measured };
+            }
             Input::Written { op } => {
                 self.reached(op, Stage::WaitingDeviceAck);
                 self.callers.get_mut(op).expect("a caller").written = true;
@@ -590,7 +596,6 @@ impl World {
             Input::Set { .. }
             | Input::Run { .. }
             | Input::Query { .. }
-            | Input::Verified { .. }
             | Input::Cancel { .. }
             | Input::Disconnected { .. }
             | Input::Greeted { .. }

@@ -59,6 +59,8 @@ fn s3_5_an_action_that_is_not_reported_as_completed_was_sent_and_no_more_is_know
     bench.until(20_000);
     let ended = (Outcome::SentUnverified, Stage::WaitingDeviceReport, Some(Reason::Timeout));
     assert_eq!(bench.outcome("a"), ended);
+    bench.says(21_000, "a", ActionResult::Completed);
+    assert!(bench.check(21_100, "a").late_success, "its word is all there is, also later");
     // One that never began is told apart.
     run(&mut bench, 30_000, "b", "press", Vec::new(), 38_000);
     bench.written(30_010, "b");

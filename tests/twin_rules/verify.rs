@@ -188,3 +188,12 @@ fn fault_pin_right_sensor_disagrees_load_without_power() {
     );
     assert_eq!(settled.measured.and_then(|m| m.value), Some(Value::Number(0.0)), "the load is dead");
 }
+
+#[test]
+fn s3_10_what_was_to_be_measured_is_no_late_success_by_the_devices_own_word() {
+    let mut bench = completed(ON, 0.0);
+    bench.until(20_000);
+    assert_eq!(bench.outcome("a").0, Outcome::TimedOut);
+    bench.tells(21_000, ON, truetwin::twin::input::Cause::Periodic, Some("a"));
+    assert!(!bench.check(21_100, "a").late_success);
+}

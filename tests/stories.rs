@@ -1,0 +1,241 @@
+//! What people do to one house: several callers, slow things, things that come and go. Through real MCP and real MQTT, on
+//! simulated devices whose own movement is the judge.
+#![allow(clippy::unwrap_used, reason = "a test that fails here says where")]
+
+mod house;
+
+use std::time::Duration;
+
+use house::{Caller, House, Member, break_it, until};
+use serde_json::{Value as Json, json};
+use truetwin::{
+    sim::{Fault, Kind},
+    twin::words::Presence,
+};
+
+const LAMP: Member = Member::new("lamp", Kind::Socket);
+
+fn outcome(answer: &Json) -> &str {
+    answer["outcome"].as_str().unwrap_or("none")
+}
+
+/// A level that a device is to be set to.
+async fn level(caller: &Caller, device: &str, property: &str, how: &str, level: f64) -> Json {
+    let wish = json!({"device": device, "property": property, "level": level, "how": how});
+    caller.call("set_device_level", wish).await
+}
+
+/// Waits until an operation is under way on a device.
+async fn under_way(house: &House, device: &str) {
+    let bob = house.caller().await;
+    until("an operation is under way", async || {
+        let state = bob.call("get_device_state", json!({"device": device, "fresh": "no"})).await;
+        state["moving"].is_array().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn s4_3_two_callers_with_one_wish_share_its_operation_and_the_relay_moves_once() {
+    let house = House::build("", &[LAMP]).await;
+    let (ann, bob) = (house.caller().await, house.caller().await);
+    break_it(&house, "lamp", Fault::Slow);
+    let (first, second) = tokio::join!(ann.switch("lamp", "on"), bob.switch("lamp", "on"));
+    assert_eq!((outcome(&first), outcome(&second)), ("converged", "converged"), "{first} {second}");
+    assert_eq!(house.truth("lamp"), (1, true));
+    for (caller, answer) in [(&ann, &first), (&bob, &second)] {
+        assert_eq!(outcome(&caller.check(&answer["operation"]).await), "converged");
+    }
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s4_4_the_later_of_two_opposite_wishes_counts_and_the_earlier_hears_so() {
+    let house = House::build("", &[LAMP]).await;
+    let (ann, bob) = (house.caller().await, house.caller().await);
+    break_it(&house, "lamp", Fault::Slow);
+    let second = async {
+        under_way(&house, "lamp").await;
+        bob.switch("lamp", "off").await
+    };
+    let (first, second) = tokio::join!(ann.switch("lamp", "on"), second);
+    assert_eq!(first["success"], json!(outcome(&first) == "converged"));
+    assert!(matches!(outcome(&first), "superseded" | "converged"), "{first}");
+    assert_eq!(outcome(&second), "converged", "{second}");
+    assert!(!house.truth("lamp").1, "the later wish is what is so");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s4_4_ten_alternating_wishes_move_the_relay_no_faster_than_it_may_and_each_is_answered() {
+    let house = House::build("", &[LAMP]).await;
+    let mut callers = Vec::new();
+    for _ in 0..10 {
+        callers.push(house.caller().await);
+    }
+    let began = std::time::Instant::now();
+    let wishes = callers.iter().enumerate().map(|(at, caller)| {
+        let to = if at % 2 == 0 { "on" } else { "off" };
+        async move { (to, caller.switch("lamp", to).await) }
+    });
+    let mut answers = Vec::new();
+    for wish in wishes {
+        // Side by side: each is sent when the one before it is on its way.
+        answers.push(wish);
+    }
+    let answers = join_all(answers).await;
+    let took = began.elapsed();
+    let (moves, on) = house.truth("lamp");
+    let allowed = 1 + took.as_millis() / 500;
+    assert!(u128::from(moves) <= allowed, "{moves} moves in {took:?}");
+    for (to, answer) in &answers {
+        assert!(matches!(outcome(answer), "converged" | "superseded"), "{to}: {answer}");
+        assert_eq!(answer["success"], json!(outcome(answer) == "converged"));
+    }
+    let last_done = answers.iter().filter(|(_, answer)| outcome(answer) == "converged").count();
+    assert!(last_done >= 1, "nobody got what was wished");
+    let state = callers[0].call("get_device_state", json!({"device": "lamp"})).await;
+    assert_eq!(state["device_state"]["relay"], if on { "on" } else { "off" }, "{state}");
+    house.take_down().await;
+}
+
+/// All of them side by side, in order.
+async fn join_all<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+    let mut futures: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut done: Vec<Option<T>> = futures.iter().map(|_| None).collect();
+    std::future::poll_fn(|cx| {
+        for (future, done) in futures.iter_mut().zip(&mut done) {
+            if done.is_none()
+                && let std::task::Poll::Ready(output) = future.as_mut().poll(cx)
+            {
+                *done = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn s4_6_ten_brighter_twice_is_twenty_brighter() {
+    let house = House::build("", &[Member::new("desk", Kind::Lamp)]).await;
+    let (ann, bob) = (house.caller().await, house.caller().await);
+    let start = level(&ann, "desk", "brightness", "to", 40.0).await;
+    assert_eq!(outcome(&start), "converged", "{start}");
+    let (first, second) = tokio::join!(
+        level(&ann, "desk", "brightness", "up_by", 10.0),
+        level(&bob, "desk", "brightness", "up_by", 10.0)
+    );
+    assert_eq!((outcome(&first), outcome(&second)), ("converged", "converged"), "{first} {second}");
+    let really = house.sim("desk").truth_of("brightness").unwrap().at;
+    assert!((really - 60.0).abs() < 1.0, "it is at {really}");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s4_7_a_caller_that_goes_away_takes_its_wish_along_if_nothing_has_begun() {
+    let house = House::build("", &[LAMP]).await;
+    let ann = house.caller().await;
+    break_it(&house, "lamp", Fault::NeverStarts);
+    {
+        let wish = ann.switch("lamp", "on");
+        let gone = tokio::time::timeout(Duration::from_millis(300), wish).await;
+        assert!(gone.is_err(), "it was answered: {gone:?}");
+    }
+    break_it(&house, "lamp", Fault::None);
+    let bob = house.caller().await;
+    let state = until("it answers", async || {
+        let state = bob.call("get_device_state", json!({"device": "lamp"})).await;
+        (state["trust"] == "now").then_some(state)
+    })
+    .await;
+    assert_eq!(house.truth("lamp"), (0, false), "{state}");
+    assert_eq!(state["device_state"]["relay"], "off", "{state}");
+    assert_eq!(outcome(&bob.switch("lamp", "on").await), "converged", "and nobody else is held up by it");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s4_5_a_loop_does_not_starve_a_single_call() {
+    let house = House::build("", &[LAMP]).await;
+    let (looping, single) = (house.caller().await, house.caller().await);
+    let mut rounds = 0;
+    let answer = {
+        let mut called = Box::pin(single.switch("lamp", "on"));
+        loop {
+            tokio::select! {
+                answer = &mut called => break answer,
+                _ = looping.switch("lamp", if rounds % 2 == 0 { "off" } else { "on" }) => rounds += 1,
+            }
+        }
+    };
+    assert!(matches!(outcome(&answer), "converged" | "superseded"), "after {rounds} rounds: {answer}");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s4_1_a_blind_that_takes_longer_than_its_caller_waits_is_not_stopped_for_it() {
+    let config = "[timing]\nanswer_by_ms = 8000\n";
+    let house = House::build(config, &[Member::new("blind", Kind::Blind)]).await;
+    let ann = house.caller().await;
+    let answer = ann.switch("blind", "open").await;
+    assert_eq!((outcome(&answer), answer["result"].as_str()), ("working", Some("working")), "{answer}");
+    assert!(answer["success"] == false && answer["eta_s"].as_u64().is_some(), "{answer}");
+    let told = ann.check_until(&answer["operation"], |told| outcome(told) != "working").await;
+    assert_eq!((outcome(&told), told["result"].as_str()), ("converged", Some("confirmed")), "{told}");
+    let really = house.sim("blind").truth_of("position").unwrap();
+    assert!(really.at >= 99.0 && really.moves == 1, "{really:?}");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s2_7_an_update_that_drops_the_property_in_the_middle_ends_its_operation() {
+    let house = House::build("", &[Member::new("desk", Kind::Lamp)]).await;
+    let ann = house.caller().await;
+    break_it(&house, "desk", Fault::NeverStarts);
+    let update = async {
+        under_way(&house, "desk").await;
+        break_it(&house, "desk", Fault::UpdateKind);
+    };
+    let (answer, ()) = tokio::join!(ann.switch("desk", "on"), update);
+    assert_eq!(answer["success"], false, "{answer}");
+    assert_eq!(answer["reason"], "property_changed", "{answer}");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s2_8_a_device_that_is_removed_and_added_again_inherits_nothing() {
+    let mut house = House::build("", &[LAMP]).await;
+    let ann = house.caller().await;
+    break_it(&house, "lamp", Fault::Frozen);
+    let remove = async {
+        under_way(&house, "lamp").await;
+        house.remove("lamp").await;
+    };
+    let (answer, ()) = tokio::join!(ann.switch("lamp", "on"), remove);
+    assert_eq!((outcome(&answer), answer["result"].as_str()), ("removed", Some("unconfirmed")), "{answer}");
+    house.add(LAMP).await;
+    house.presence("lamp", Presence::Online).await;
+    let told = ann.check(&answer["operation"]).await;
+    assert_eq!(outcome(&told), "removed", "{told}");
+    let of_the_new = ann.call("check_operation", json!({"device": "lamp"})).await;
+    assert!(of_the_new["operation"].is_null(), "the new one has done nothing yet: {of_the_new}");
+    assert_eq!(outcome(&ann.switch("lamp", "on").await), "converged");
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn metrics_are_for_this_machine_s_own_names_only() {
+    let house = House::build("", &[]).await;
+    for (host, wanted) in [
+        ("127.0.0.1:8080", "200"),
+        ("localhost", "200"),
+        ("[::1]:8080", "200"),
+        ("evil.example", "403"),
+        ("localhost.evil.example:8080", "403"),
+    ] {
+        assert_eq!(house.http_status("/metrics", host).await, wanted, "{host}");
+    }
+    house.take_down().await;
+}
