@@ -57,7 +57,7 @@ impl Latest {
 
 impl Told {
     /// The same with what became of each operation since.
-    pub(super) async fn as_of_now(mut self, fleet: &Fleet, caller: &Caller) -> Self {
+    pub(super) async fn brought_up_to_date(mut self, fleet: &Fleet, caller: &Caller) -> Self {
         for member in &mut self.members {
             let Reply::Settled(then) = &member.reply else { continue };
             if let Some(now) = fleet.check(Some(&then.op), Some(&then.device), caller).await {

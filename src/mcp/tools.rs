@@ -132,7 +132,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                 Some(Reply::Settled(settled)) => {
                     // The latest of a group or a scene stands for the whole of it.
                     if let Some(told) = desk.latest.of(caller, &settled.op).filter(|_| is_latest) {
-                        return told.as_of_now(fleet, caller).await.render(lang);
+                        return told.brought_up_to_date(fleet, caller).await.render(lang);
                     }
                     let naming = house.naming(&settled.device, Some(&settled.property));
                     answer::operation(&settled, &naming, lang)
