@@ -688,6 +688,7 @@ impl World {
             Effect::Presence(presence) => {
                 self.outcomes.insert(presence.as_str());
             }
+            Effect::StaleHello { .. } => {}
             Effect::Ignored(why) => {
                 self.outcomes.insert(why.as_str());
             }
