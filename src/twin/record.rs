@@ -271,10 +271,10 @@ impl Twin {
 }
 
 impl Record {
-    /// What its callers are owed: those that were told something, not too long ago.
-    pub(super) fn news(&self, now: Instant, device: &DeviceId, watch: Duration) -> Vec<Effect> {
-        let heard = |w: &&Waiter| w.told().is_some_and(|(_, at)| now.saturating_duration_since(at) <= watch);
-        self.waiters.iter().filter(heard).map(|w| owe(device, w, seen_by(&self.settled, w))).collect()
+    /// What its callers are owed: those that were told something. How long that is news is watched from the record's end.
+    pub(super) fn news(&self, device: &DeviceId) -> Vec<Effect> {
+        let told = self.waiters.iter().filter(|waiter| waiter.told().is_some());
+        told.map(|w| owe(device, w, seen_by(&self.settled, w))).collect()
     }
 }
 

@@ -60,7 +60,7 @@ impl Twin {
                 });
                 record.ended_at = now;
                 late.push(Effect::LateSuccess { op: settled.op.clone() });
-                late.extend(record.news(now, &self.device, self.settings.watch));
+                late.extend(record.news(&self.device));
             }
         }
         self.effects.extend(late);
@@ -79,7 +79,7 @@ impl Twin {
             record.settled.confirmed_by = Evidence::Firmware;
             record.ended_at = now;
             late.push(Effect::LateSuccess { op: op.clone() });
-            late.extend(record.news(now, &self.device, watch));
+            late.extend(record.news(&self.device));
         }
         self.effects.extend(late);
     }
@@ -118,7 +118,7 @@ impl Twin {
                             let (op, property) = (record.settled.op.clone(), change.property.clone());
                             undone.push(Effect::Reverted { op, property });
                         }
-                        undone.extend(record.news(now, &self.device, self.settings.watch));
+                        undone.extend(record.news(&self.device));
                     }
                 }
                 first = false;

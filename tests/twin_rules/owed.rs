@@ -154,6 +154,19 @@ fn s6_3_what_happens_later_than_ten_minutes_after_the_answer_is_no_correction() 
 }
 
 #[test]
+fn s6_3_what_undoes_a_correction_is_owed_as_well() {
+    let mut bench = Bench::quick_relay();
+    bench.asks(100, "ann", "a", Wish::to("relay", ON), 8_000);
+    bench.begin(110, "a");
+    bench.until(3_000);
+    bench.completed(500_000, "a", ON);
+    bench.tells(900_000, OFF, Cause::Unknown, Some("a"));
+    let news: Vec<(bool, bool)> =
+        owed_by(&bench).into_iter().map(|(_, _, _, late, reverted)| (late, reverted)).collect();
+    assert_eq!(news, [(true, false), (true, true)]);
+}
+
+#[test]
 fn s6_3_the_state_of_the_device_tells_what_has_changed_for_whoever_asks() {
     let mut bench = Bench::quick_relay();
     bench.asks(100, "ann", "a", Wish::to("relay", ON), 8_000);

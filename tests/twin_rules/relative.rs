@@ -137,6 +137,15 @@ fn s4_6_less_than_a_step_is_a_step_and_a_reading_beside_the_wish_does_not_drift(
 }
 
 #[test]
+fn s4_6_without_steps_it_goes_on_from_the_wish_that_was_confirmed_not_from_the_reading_beside_it() {
+    let mut bench = Bench::online(Property { step: None, ..level() }, Value::Number(20.0));
+    bench.asks(100, "ann", "a", by(10.0), 30_000);
+    done(&mut bench, 110, "a", 29.0);
+    bench.asks(300, "ann", "b", by(10.0), 30_000);
+    assert_eq!(sent(&bench), [30.0, 40.0].map(Value::Number));
+}
+
+#[test]
 fn s4_6_a_wish_for_a_value_takes_the_place_of_relative_ones() {
     let mut bench = dimmer(20.0);
     bench.asks(100, "ann", "a", by(10.0), 30_000);

@@ -69,6 +69,14 @@ fn s3_8_what_a_device_only_says_of_its_own_operation_is_no_answer() {
     assert_eq!(bench.outcome("a").0, Outcome::Working, "nothing was read back in time");
     bench.asks(2_100, "bob", "b", needed(ON), 8_000);
     assert_eq!(bench.sets(), [op("a"), op("b")]);
+    // Nor is it later, when the operation has ended and nobody knows.
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, stable_ms: 0, ..relay() }, OFF);
+    bench.asks(100, "ann", "a", to(ON), 8_000);
+    bench.begin(110, "a");
+    bench.until(2_000);
+    bench.completed(2_050, "a", ON);
+    bench.asks(2_100, "bob", "b", needed(ON), 8_000);
+    assert_eq!(bench.sets(), [op("a"), op("b")]);
     // Told as the state it is one.
     let mut bench = Bench::online(Property { feedback: Evidence::Firmware, stable_ms: 0, ..relay() }, OFF);
     bench.tells(300, ON, Cause::Local, None);
