@@ -325,6 +325,12 @@ impl Device {
                 metrics.event_unreadable(mistake.reason.as_str());
                 let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);
             }
+            Effect::StaleHello { of_seq } => {
+                let mistake = native::stale_hello(of_seq);
+                tracing::warn!(device = %self.id, "it greets with a boot and a number of an earlier run: what it reports is ignored");
+                metrics.event_unreadable(mistake.reason.as_str());
+                let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);
+            }
             Effect::Ignored(why) => metrics.report_ignored(why),
         }
         None

@@ -9,7 +9,7 @@ use std::time::Duration;
 use house::{Caller, House, Member, break_it, until};
 use serde_json::{Value as Json, json};
 use truetwin::{
-    sim::{Fault, Kind},
+    sim::{Fault, Happened, Kind},
     twin::words::Presence,
 };
 
@@ -237,5 +237,21 @@ async fn metrics_are_for_this_machine_s_own_names_only() {
     ] {
         assert_eq!(house.http_status("/metrics", host).await, wanted, "{host}");
     }
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn a_board_whose_random_numbers_have_no_seed_is_told_why_nobody_listens_to_it() {
+    let mut house = House::build("", &[LAMP]).await;
+    let mut events = house.events("lamp");
+    let welcomed = |event: &Happened| *event == Happened::Welcomed;
+    events.wait_for("welcomed", welcomed).await;
+    break_it(&house, "lamp", Fault::SameBoot);
+    for _ in 0..2 {
+        house.sim("lamp").restart();
+        events.wait_for("welcomed in a new run", welcomed).await;
+    }
+    let told = |event: &Happened| matches!(event, Happened::Told(text) if text.contains("boot"));
+    events.wait_for("told of its boot", told).await;
     house.take_down().await;
 }

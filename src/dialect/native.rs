@@ -176,6 +176,12 @@ pub fn malformed(of_seq: u32, property: &PropertyName, error: Option<&ValueError
     }
 }
 
+/// The mistake of a hello that carries the boot and the number of an earlier one: what makes random numbers has no seed.
+pub fn stale_hello(of_seq: u32) -> Mistake {
+    let allowed = "another token at each start of the device, and numbers that grow";
+    Mistake::new(Some(of_seq), ErrorWord::OutOfRange, Some("boot"), Some(allowed))
+}
+
 fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mistake> {
     if !hello.inline {
         let allowed = Some("the description inside the hello");

@@ -394,7 +394,13 @@ pub enum Effect {
         /// What was wrong; `None` if the device has no such property.
         error: Option<ValueError>,
     },
-    /// A report that counts for nothing, and why.
+    /// The first hello of a connection carries a boot and a number that were there before (semantics 2.4): what this board
+    /// reports will be ignored, and it should be told.
+    StaleHello {
+        /// The hello's number.
+        of_seq: u32,
+    },
+    /// A report that changes nothing, and why.
     Ignored(Ignored),
 }
 

@@ -80,6 +80,7 @@ impl Twin {
 
     pub(super) fn greeted(&mut self, now: Instant, session: Arc<str>, hello: &Hello) {
         self.alive(now);
+        let first = self.line.session.is_none();
         self.line.session = Some(session.clone());
         self.line.session_since = Some(now);
         self.line.told_at = Some(now);
@@ -102,6 +103,11 @@ impl Twin {
             self.note_late(now, hello.seq, &finished, Evidence::Firmware);
         } else {
             self.effects.push_back(Effect::Ignored(Ignored::Duplicate));
+            // Said again on one connection it is a repetition. On a new one it is an old message, or a board that has the
+            // same token at each start and counts from 1: it must hear why nobody listens to it.
+            if first {
+                self.effects.push_back(Effect::StaleHello { of_seq: hello.seq });
+            }
         }
         self.place_again(now);
     }

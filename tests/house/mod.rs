@@ -11,6 +11,7 @@ use serde_json::{Value as Json, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::mpsc,
 };
 use truetwin::{
     config::Config,
@@ -19,7 +20,7 @@ use truetwin::{
     mcp::Client,
     property::DeviceId,
     serve::Hub,
-    sim::{self, Fault, Handle, Kind, Simulator},
+    sim::{self, Fault, Handle, Happened, Kind, Simulator},
     twin::words::Presence,
 };
 
@@ -109,6 +110,11 @@ impl House {
         assert!(matches!(response, control::Response::Removed { .. }), "{response:?}");
     }
 
+    /// What happens to a device, from its start on; for one listener.
+    pub(crate) fn events(&mut self, device: &str) -> Events {
+        Events(self.sims.get_mut(device).unwrap().events())
+    }
+
     /// The status of a plain GET that names this host.
     pub(crate) async fn http_status(&self, path: &str, host: &str) -> String {
         let mut stream = TcpStream::connect(self.hub.http_addr()).await.unwrap();
@@ -138,6 +144,24 @@ impl House {
             sim.stop();
         }
         self.hub.stop().await;
+    }
+}
+
+/// What happens to a device.
+pub(crate) struct Events(mpsc::Receiver<Happened>);
+
+impl Events {
+    /// Waits for something to happen.
+    pub(crate) async fn wait_for(&mut self, what: &str, wanted: impl Fn(&Happened) -> bool) {
+        let happening = async {
+            while let Some(event) = self.0.recv().await {
+                if wanted(&event) {
+                    return;
+                }
+            }
+            panic!("the device ended, and this had not happened: {what}");
+        };
+        tokio::time::timeout(HANG, happening).await.unwrap_or_else(|_| panic!("it never happened: {what}"));
     }
 }
 

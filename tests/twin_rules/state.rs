@@ -90,6 +90,22 @@ fn s2_4_a_duplicate_is_dropped() {
 }
 
 #[test]
+fn s2_4_a_board_that_starts_again_with_the_same_boot_is_told_and_a_repeated_hello_is_not() {
+    let told = |bench: &Bench| bench.has(&Effect::StaleHello { of_seq: 1 });
+    let mut bench = Bench::relay();
+    bench.tells(10, ON, Cause::Local, None);
+    bench.reboot("boot1");
+    bench.hello(20, OFF, None);
+    assert!(!told(&bench), "said again on the same connection");
+    bench.at(30, Input::Disconnected { connection: 1 });
+    bench.at(40, Input::Connected { connection: 2 });
+    bench.reboot("boot1");
+    bench.hello(50, OFF, None);
+    assert!(told(&bench));
+    assert_eq!(reading(&bench, 50, "relay"), Some(ON), "and changes no value");
+}
+
+#[test]
 fn s2_4_a_hello_that_was_overtaken_changes_no_value() {
     let mut bench = Bench::relay();
     bench.tells(10, ON, Cause::Local, None);
