@@ -35,7 +35,8 @@
 //! | a metric | [`metrics`], a panel in `grafana/` | `tests/metrics.rs`, `tests/clients/test_grafana.py` |
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
-//! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs` |
+//! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs`, `tests/utterances.rs` |
+//! | a way to call things | [`names`] | `tests/utterances.rs` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |
 //! | a fault of the simulator | `sim/fault.rs`, a row of the fault table | `tests/sim_faults.rs`, `tests/faults.rs`, `tests/twin_rules/faults.rs` |
 //! | a kind of the simulator | `sim/kind.rs`, `sim/plant.rs` | `tests/sim_kinds.rs` |

@@ -587,6 +587,12 @@ async fn s7_1_all_lights_of_a_room_are_done_only_if_each_is() {
     );
     let later = call(&client, "check_operation", json!({"operation": row["operation"]})).await;
     assert_eq!(words(&later, &["device", "outcome"]), ["strip", "timed_out"], "each is an operation of its own");
+    let latest = call(&client, "check_operation", json!({})).await;
+    assert_eq!(
+        words(&latest, &["device", "result", "say"]),
+        words(&off, &["device", "result", "say"]),
+        "and one whole"
+    );
     assert_eq!((lamp.moves(), frozen.moves()), (2, 0));
     home.hub.stop().await;
 }

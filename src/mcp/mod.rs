@@ -145,6 +145,7 @@ pub struct Server {
     transport: Transport,
     observer: Arc<dyn Observer>,
     kept: Arc<Mutex<Option<Arc<Kept>>>>,
+    latest: Arc<together::Latest>,
 }
 
 /// A house and its catalogue, as of one revision of the fleet.
@@ -157,7 +158,15 @@ struct Kept {
 impl Server {
     /// A handler for one transport, without scenes.
     pub fn new(fleet: Fleet, settings: Settings, transport: Transport, observer: Arc<dyn Observer>) -> Self {
-        Self { fleet, settings, scenes: Arc::default(), transport, observer, kept: Arc::default() }
+        Self {
+            fleet,
+            settings,
+            scenes: Arc::default(),
+            transport,
+            observer,
+            kept: Arc::default(),
+            latest: Arc::default(),
+        }
     }
 
     /// The same with scenes.
@@ -302,8 +311,8 @@ impl ServerHandler for Server {
         let caller = self.caller(&context);
         let arguments = request.arguments.unwrap_or_default();
         let answer_by = started + Duration::from_millis(self.settings.answer_by_ms);
-        let observer = self.observer.as_ref();
-        let work = tools::call(&self.fleet, observer, || self.house(), tool, &arguments, &caller, answer_by);
+        let desk = tools::Desk { fleet: &self.fleet, observer: self.observer.as_ref(), latest: &self.latest };
+        let work = tools::call(&desk, || self.house(), tool, &arguments, &caller, answer_by);
         let rendered = tokio::select! {
             outcome = caught(work) => outcome.unwrap_or_else(|| {
                 tracing::error!(tool = tool.as_str(), caller = %caller.0, "a tool panicked");

@@ -1,6 +1,10 @@
 //! Several wishes side by side (semantics 7.1): each is an operation of its own, and each answers for itself.
 
-use std::time::Instant;
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
 
 use tokio::task::JoinSet;
 
@@ -8,8 +12,66 @@ use super::{arguments::Together, house::House};
 use crate::{
     answer::{self, MemberReply, Rendered},
     fleet::{Caller, Fleet},
+    names::Lang,
     twin::words::{OpId, Reply, Settled},
 };
+
+/// Callers whose latest group or scene is remembered: as many sessions as a home has. The oldest is forgotten; each member
+/// can still be asked for by its device or its operation.
+const CALLERS_MAX: usize = 64;
+
+/// A group or scene with what its caller was told of each member.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    name: String,
+    is_scene: bool,
+    members: Vec<MemberReply>,
+}
+
+/// The latest group or scene of each caller, so that "is it done?" is answered for the whole of it.
+#[derive(Debug, Default)]
+pub(super) struct Latest(Mutex<VecDeque<(Caller, Told)>>);
+
+impl Latest {
+    /// Remembers one; the caller's earlier one is forgotten. Callers that cannot be told apart have none.
+    pub(super) fn keep(&self, caller: &Caller, told: Told) {
+        if caller.is_shared() {
+            return;
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(who, _)| who != caller);
+        if all.len() == CALLERS_MAX {
+            all.pop_front();
+        }
+        all.push_back((caller.clone(), told));
+    }
+
+    /// The caller's latest, if that operation is one of it.
+    pub(super) fn of(&self, caller: &Caller, op: &OpId) -> Option<Told> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, told) = all.iter().find(|(who, _)| who == caller)?;
+        let is_of_it = told.members.iter().any(|m| matches!(&m.reply, Reply::Settled(settled) if settled.op == *op));
+        is_of_it.then(|| told.clone())
+    }
+}
+
+impl Told {
+    /// The same with what became of each operation since.
+    pub(super) async fn brought_up_to_date(mut self, fleet: &Fleet, caller: &Caller) -> Self {
+        for member in &mut self.members {
+            let Reply::Settled(then) = &member.reply else { continue };
+            if let Some(now) = fleet.check(Some(&then.op), Some(&then.device), caller).await {
+                member.reply = now;
+            }
+        }
+        self
+    }
+
+    /// As the caller hears it.
+    pub(super) fn render(&self, lang: Lang) -> Rendered {
+        answer::together(&self.name, self.is_scene, &self.members, lang)
+    }
+}
 
 /// Makes the wishes of a group or a scene true. Dropping the future means to stop waiting for each of them (semantics 4.7).
 /// As many at once as there are members: at most those of a scene, or the switches of the house, each of which has a device
@@ -20,7 +82,7 @@ pub(super) async fn carry_out(
     wanted: Together,
     caller: &Caller,
     answer_by: Instant,
-) -> Rendered {
+) -> Told {
     let members: Vec<_> = wanted
         .members
         .iter()
@@ -38,15 +100,11 @@ pub(super) async fn carry_out(
             Err(error) => tracing::error!(%error, "a member of a group or scene was not carried out"),
         }
     }
-    let answers: Vec<MemberReply> = members
-        .into_iter()
-        .zip(replies)
-        .map(|((device, property, value, required), reply)| {
-            let naming = house.naming(&device, Some(&property));
-            // Its task failed: nobody knows how far it came.
-            let unknown = || Reply::Settled(Box::new(Settled::unknown(OpId::new(""), device, property, value)));
-            MemberReply { naming, required, reply: reply.unwrap_or_else(unknown) }
-        })
-        .collect();
-    answer::together(&wanted.name, wanted.is_scene, &answers, house.lang())
+    let members = members.into_iter().zip(replies).map(|((device, property, value, required), reply)| {
+        let naming = house.naming(&device, Some(&property));
+        // Its task failed: nobody knows how far it came.
+        let unknown = || Reply::Settled(Box::new(Settled::unknown(OpId::new(""), device, property, value)));
+        MemberReply { naming, required, reply: reply.unwrap_or_else(unknown) }
+    });
+    Told { name: wanted.name, is_scene: wanted.is_scene, members: members.collect() }
 }

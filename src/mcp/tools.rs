@@ -12,7 +12,7 @@ use super::{
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     house::{Entry, House},
-    together,
+    together::{self, Latest},
 };
 use crate::{
     answer::{self, LIST_ROWS_MAX, Rendered, Row},
@@ -31,10 +31,19 @@ const ROW_WAIT_MS: u64 = 500;
 /// What no property is called (a name has 1 to 32 bytes): a wish on it is never sent.
 const NO_PROPERTY: &str = "";
 
+/// What a call works with.
+pub(super) struct Desk<'a> {
+    /// The devices.
+    pub(super) fleet: &'a Fleet,
+    /// Who counts.
+    pub(super) observer: &'a dyn Observer,
+    /// What callers last asked of several things at once.
+    pub(super) latest: &'a Latest,
+}
+
 /// Carries out one call. `house` gives the house as it is now.
 pub(super) async fn call(
-    fleet: &Fleet,
-    observer: &dyn Observer,
+    desk: &Desk<'_>,
     house: impl Fn() -> Arc<Kept>,
     tool: Tool,
     arguments: &Map<String, Json>,
@@ -44,7 +53,7 @@ pub(super) async fn call(
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
     if let Ok(Request::Unheard { device }) = &parsed {
-        if let Some(refusal) = unheard(fleet, device, answer_by, caller).await {
+        if let Some(refusal) = unheard(desk.fleet, device, answer_by, caller).await {
             return answer::refusal(&refusal, Some(&kept.house.naming(device, None)), kept.house.lang());
         }
         // It has greeted meanwhile.
@@ -53,9 +62,9 @@ pub(super) async fn call(
     }
     let house = &kept.house;
     match parsed {
-        Ok(request) => carry_out(fleet, house, request, caller, answer_by).await,
+        Ok(request) => carry_out(desk, house, request, caller, answer_by).await,
         Err(Refused { refusal, about }) => {
-            observer.refused(refusal.word());
+            desk.observer.refused(refusal.word());
             let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
@@ -73,8 +82,8 @@ async fn unheard(fleet: &Fleet, device: &DeviceId, answer_by: Instant, caller: &
     }
 }
 
-async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Caller, answer_by: Instant) -> Rendered {
-    let lang = house.lang();
+async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Caller, answer_by: Instant) -> Rendered {
+    let (fleet, lang) = (desk.fleet, house.lang());
     match request {
         Request::Ping => answer::pong(&format!("truetwin {}", env!("CARGO_PKG_VERSION")), lang),
         Request::Find { room, query } => find(fleet, house, room.as_deref(), query.as_deref(), answer_by).await,
@@ -86,6 +95,8 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
                         report.readings.retain(|(name, _)| name == property);
                         report.moving.retain(|name| name == property);
                         report.reverted.retain(|name| name == property);
+                        report.held.retain(|held| held.property == *property);
+                        report.amended.retain(|settled| settled.property == *property);
                     }
                     let description = house.device(&thing.device).and_then(|e| e.description.as_deref());
                     answer::state(&report, description, &naming, lang)
@@ -101,7 +112,11 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
             let naming = house.naming(&device, Some(&action));
             answer::reply(&fleet.run(caller, &device, action, Vec::new(), answer_by).await, &naming, lang)
         }
-        Request::Together(wanted) => together::carry_out(fleet, house, wanted, caller, answer_by).await,
+        Request::Together(wanted) => {
+            let told = together::carry_out(fleet, house, wanted, caller, answer_by).await;
+            desk.latest.keep(caller, told.clone());
+            told.render(lang)
+        }
         Request::Unheard { device } => {
             answer::refusal(&Refusal::Offline { last_heard: None }, Some(&house.naming(&device, None)), lang)
         }
@@ -112,8 +127,13 @@ async fn carry_out(fleet: &Fleet, house: &House, request: Request, caller: &Call
         }
         Request::Check { operation, device } => {
             let asked = device.as_ref().map(|d| house.naming(d, None));
+            let is_latest = operation.is_none() && device.is_none();
             match fleet.check(operation.as_ref(), device.as_ref(), caller).await {
                 Some(Reply::Settled(settled)) => {
+                    // The latest of a group or a scene stands for the whole of it.
+                    if let Some(told) = desk.latest.of(caller, &settled.op).filter(|_| is_latest) {
+                        return told.brought_up_to_date(fleet, caller).await.render(lang);
+                    }
                     let naming = house.naming(&settled.device, Some(&settled.property));
                     answer::operation(&settled, &naming, lang)
                 }

@@ -166,7 +166,8 @@ impl Entry {
 }
 
 /// What a property is called if it is a thing of its own: by its owner, or by its device where the owner accepts that; and
-/// one of several switches of a kind goes by its device and its own name, so that it can be chosen at all.
+/// one of several switches of a kind goes by its device and its own name (in Chinese by its place among them, since devices'
+/// names for properties are Latin), so that it can be chosen at all.
 fn part_label(card: &Card, description: &Description, property: &Property, part: Option<&Part>) -> Option<Label> {
     if let Some(label) = part.and_then(|part| part.label.clone()) {
         return Some(label);
@@ -176,9 +177,12 @@ fn part_label(card: &Card, description: &Description, property: &Property, part:
         return Some(Label::same(label));
     }
     let alike = |p: &&Property| is_switch(p) && p.role == property.role;
-    let one_of_several = is_switch(property) && description.properties.iter().filter(alike).count() > 1;
-    let composed = |text: &str| format!("{text} {}", property.name);
-    one_of_several.then(|| Label { en: composed(&card.name.label.en), zh: composed(&card.name.label.zh) })
+    if !is_switch(property) || description.properties.iter().filter(alike).count() < 2 {
+        return None;
+    }
+    let at = description.properties.iter().filter(alike).position(|p| p.name == property.name)? + 1;
+    let Label { en, zh } = &card.name.label;
+    Some(Label { en: format!("{en} {}", property.name.replace('_', " ")), zh: format!("{zh}第{at}路") })
 }
 
 /// The closed and the open end of a position.
