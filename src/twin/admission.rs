@@ -77,19 +77,12 @@ impl Twin {
     /// Already equal, and known freshly enough for this caller: by a value that is not older than it allows, of this
     /// session, with the evidence required, and nothing in flight that could change it (semantics 3.8).
     fn is_already(&self, now: Instant, operation: &Operation, if_needed: Option<Duration>) -> bool {
-        let (Some(max_age), Some(property), Some(wish), Some(known), Some(since)) = (
-            if_needed,
-            &operation.spec,
-            &operation.wish,
-            self.reported.get(&operation.property),
-            self.line.session.as_ref().and(self.line.session_since),
-        ) else {
+        let (Some(max_age), Some(property), Some(wish)) = (if_needed, &operation.spec, &operation.wish) else {
             return false;
         };
+        let Some(known) = self.fresh(now, &operation.property, max_age) else { return false };
         self.line.presence == Presence::Online
             && !self.slots.contains_key(&operation.property)
-            && known.received_at >= since
-            && now.saturating_duration_since(known.received_at) <= max_age
             && known.evidence >= operation.required
             && property.same(&known.value, wish)
     }

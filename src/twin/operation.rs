@@ -225,7 +225,10 @@ impl Operation {
             Stage::WaitingBroker => self.stage_ends_at = (now + settings.broker).min(act_by),
             Stage::WaitingDeviceAck => self.await_device(now, act_by),
             // A device that leaves `executing` out drives in this stage: it has its allowance behind the last begin.
-            Stage::WaitingDeviceStart => self.await_device(now, act_by + self.allowance),
+            // Heard of late, after a time without connection, it is asked at least once.
+            Stage::WaitingDeviceStart => {
+                self.await_device(now, (act_by + self.allowance).max(now + settings.read_back));
+            }
             Stage::WaitingDeviceReport => self.await_device(now, now + self.allowance),
             Stage::WaitingReadBack | Stage::WaitingSensor => {
                 self.ask_at = Some(now + self.stable);

@@ -1,13 +1,14 @@
 //! Relative wishes (semantics 4.6): `toggle` and `+10` become absolute on the hub when their turn comes, from what then
 //! stands. None is ever on the wire.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{
-    property::{Kind, Property, Value, ValueError},
+    property::{Evidence, Kind, Property, Value, ValueError},
     twin::{
         Twin,
         operation::Operation,
+        reported::Known,
         wish::Target,
         words::{Outcome, Refusal},
     },
@@ -34,13 +35,9 @@ impl Twin {
             return Ok(Base::Not);
         }
         check(property, &operation.target)?;
-        let ended_at = self.touched.get(&property.name).and_then(|touched| touched.ended_at);
-        let fresh = self.reported.get(&property.name).filter(|known| {
-            now.saturating_duration_since(known.received_at) <= self.settings.base_max_age
-                && self.line.session_since.is_some_and(|since| since <= known.received_at)
-                && ended_at.is_none_or(|at| at <= known.received_at)
-        });
-        let Some(known) = fresh else { return Ok(Base::Unknown) };
+        let Some(known) = self.fresh(now, &property.name, self.settings.base_max_age) else {
+            return Ok(Base::Unknown);
+        };
         // A reading beside the wish, within its tolerance, is the wish: else ten times `+10` would drift.
         let last = self.records.iter().rev().map(|r| &r.settled).find(|s| s.property == property.name);
         let confirmed = last
@@ -48,6 +45,20 @@ impl Twin {
             .and_then(|settled| settled.wish.clone())
             .filter(|wish| property.same(wish, &known.value));
         Ok(Base::Known(confirmed.unwrap_or_else(|| known.value.clone())))
+    }
+
+    /// What is known of a property without asking, if that is good enough to go by: of this session, not too old, not older
+    /// than the end of the last operation on it, and read: at the pad, or for a report of the state. What a device says of
+    /// itself at the end of an operation is its first check alone (semantics 3.6).
+    pub(super) fn fresh(&self, now: Instant, property: &str, max_age: Duration) -> Option<&Known> {
+        let since = self.line.session.as_ref().and(self.line.session_since)?;
+        let ended_at = self.touched.get(property).and_then(|touched| touched.ended_at);
+        self.reported.get(property).filter(|known| {
+            since <= known.received_at
+                && now.saturating_duration_since(known.received_at) <= max_age
+                && ended_at.is_none_or(|at| at <= known.received_at)
+                && (known.read || known.evidence >= Evidence::Pin)
+        })
     }
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Known {
     pub(super) seq: u32,
     pub(super) evidence: Evidence,
     pub(super) received_at: Instant,
+    /// It was told as the state, not at the end of an operation.
+    pub(super) read: bool,
     /// Who brought this value about, as the report said that first told it.
     pub(super) changed_by: ChangedBy,
 }
@@ -147,10 +149,12 @@ impl Reported {
             }
             // No claim beyond what the description offers (semantics 3.5).
             let evidence = (*evidence).min(property.feedback);
-            self.known.insert(
-                name.clone(),
-                Known { value, seq, evidence, received_at: now, changed_by: unchanged.unwrap_or_else(|| by.clone()) },
-            );
+            let read = match by {
+                ChangedBy::Operation(_) => false,
+                ChangedBy::Cause(_) => true,
+            };
+            let changed_by = unchanged.unwrap_or_else(|| by.clone());
+            self.known.insert(name.clone(), Known { value, seq, evidence, received_at: now, read, changed_by });
         }
         merged
     }

@@ -79,6 +79,7 @@ impl Twin {
         }
         operation.act_by = Some(act_by);
         operation.written_at = None;
+        operation.measure_anew();
         self.send_command(now, op);
         true
     }

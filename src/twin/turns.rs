@@ -143,8 +143,10 @@ impl Twin {
     fn served(&mut self, op: &OpId) {
         let Some(operation) = self.operations.get(op) else { return };
         let callers: Vec<CallerId> = operation.waiters.iter().map(|waiter| waiter.caller.clone()).collect();
-        self.turns.retain(|served| !callers.contains(served));
-        self.turns.extend(callers);
+        for caller in callers {
+            self.turns.retain(|served| *served != caller);
+            self.turns.push_back(caller);
+        }
         while self.turns.len() > SERVED_MAX {
             self.turns.pop_front();
         }

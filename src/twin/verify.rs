@@ -157,6 +157,14 @@ impl Operation {
         self.check.as_ref().is_some_and(|check| check.question.is_some() && check.baseline.is_none())
     }
 
+    /// It is sent again: what was measured of the earlier run says nothing of this one.
+    pub(super) fn measure_anew(&mut self) {
+        self.sensor_at = None;
+        if let Some(check) = &mut self.check {
+            (check.until, check.last, check.agreed) = (None, None, false);
+        }
+    }
+
     /// What was measured, for the answer.
     pub(super) fn measured(&self) -> Option<Measured> {
         let check = self.check.as_ref()?;

@@ -172,7 +172,11 @@ fn retained_or_old_boot_never_converges(world: &World, moment: &Moment) {
 /// The stage of an answer is the one to which the evidence had come.
 fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
     for (op, settled) in settled(moment) {
-        let caller = &world.callers[known(settled)];
+        // It joined a held wish that is sent again, and that was not sent before this moment.
+        let Some(caller) = world.callers.get(known(settled)) else {
+            assert!(settled.stage <= Stage::WaitingBroker, "{op}: {:?}", settled.stage);
+            continue;
+        };
         let stage = match (settled.outcome, settled.reason) {
             (Outcome::Converged | Outcome::Already, _) => Stage::Settled,
             // Stored, and nothing sent.

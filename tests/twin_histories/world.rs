@@ -613,6 +613,8 @@ impl World {
     fn reached(&mut self, op: &OpId, stage: Stage) {
         if let Some(caller) = self.callers.get_mut(op).filter(|c| !c.ended && !c.sent.is_empty()) {
             caller.stage = caller.stage.max(stage);
+            // Who speaks of it has its command, should the notice of its writing be lost.
+            caller.written = true;
         }
     }
 
@@ -717,6 +719,8 @@ impl World {
         let caller = self.callers.get_mut(op).expect("a caller");
         caller.sent.push((self.now, ttl, session));
         caller.stage = Stage::WaitingBroker;
+        // A stored wish that outlived its actor is sent only now.
+        caller.ended = false;
         let stale = |p: &Parcel| matches!(p, Parcel::ToTwin(Input::Written { op: of } | Input::NotWritten { op: of }) if of == op);
         self.parcels.retain(|_, parcel| !stale(parcel));
     }

@@ -59,6 +59,24 @@ fn s3_8_an_older_value_another_one_or_one_with_less_evidence_is_no_answer() {
 }
 
 #[test]
+fn s3_8_what_a_device_only_says_of_its_own_operation_is_no_answer() {
+    let firmware = Property { feedback: Evidence::Firmware, stable_ms: 0, ..relay() };
+    let mut bench = Bench::online(firmware, OFF);
+    bench.asks(100, "ann", "a", to(ON), 1_000);
+    bench.begin(110, "a");
+    bench.completed(300, "a", ON);
+    bench.until(2_000);
+    assert_eq!(bench.outcome("a").0, Outcome::Working, "nothing was read back in time");
+    bench.asks(2_100, "bob", "b", needed(ON), 8_000);
+    assert_eq!(bench.sets(), [op("a"), op("b")]);
+    // Told as the state it is one.
+    let mut bench = Bench::online(Property { feedback: Evidence::Firmware, stable_ms: 0, ..relay() }, OFF);
+    bench.tells(300, ON, Cause::Local, None);
+    bench.asks(400, "bob", "b", needed(ON), 8_000);
+    assert_eq!(bench.outcome("b").0, Outcome::Already);
+}
+
+#[test]
 fn s3_8_what_an_earlier_session_said_is_no_answer() {
     let mut bench = Bench::quick_relay();
     bench.connect(1_000);
