@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
     Case { device: "garage", kind: Kind::Garage, tool: "run_device_action", arguments: || json!({"action": "pulse"}), outcome: "converged", confirmed_by: "firmware", thing: "pulse", at: 0.0, moves: 1 },
     Case { device: "button", kind: Kind::Button, tool: "run_device_action", arguments: || json!({"action": "press"}), outcome: "converged", confirmed_by: "firmware", thing: "press", at: 0.0, moves: 1 },
     Case { device: "remote", kind: Kind::Infrared, tool: "switch_device", arguments: || json!({"to": "on"}), outcome: "sent_unverified", confirmed_by: "", thing: "power", at: 1.0, moves: 1 },
-    Case { device: "board", kind: Kind::Relays, tool: "switch_device", arguments: || json!({"device": "board relay_3", "to": "on"}), outcome: "converged", confirmed_by: "pin", thing: "relay_3", at: 1.0, moves: 1 },
+    Case { device: "board", kind: Kind::Relays, tool: "switch_device", arguments: || json!({"to": "on"}), outcome: "converged", confirmed_by: "pin", thing: "relay_3", at: 1.0, moves: 1 },
 ];
 
 #[tokio::test]
@@ -46,10 +46,13 @@ async fn each_kind_is_moved_through_mcp_and_really_is_as_answered() {
     let mut wrong = Vec::new();
     for case in CASES {
         let mut arguments = (case.arguments)();
-        if arguments["device"].is_null() {
-            arguments["device"] = json!(case.device);
+        arguments["device"] = json!(case.device);
+        let mut answer = caller.call(case.tool, arguments.clone()).await;
+        if answer["outcome"] == "ambiguous_name" {
+            // A board of four is four things: the third of those that are offered, as it is called there.
+            arguments["device"] = answer["candidates"][2].clone();
+            answer = caller.call(case.tool, arguments).await;
         }
-        let answer = caller.call(case.tool, arguments).await;
         let truth = house.sim(case.device).truth_of(case.thing).unwrap();
         let so = answer["outcome"] == case.outcome
             && (case.confirmed_by.is_empty() || answer["confirmed_by"] == case.confirmed_by)

@@ -143,6 +143,12 @@ async fn s4_7_a_caller_that_goes_away_takes_its_wish_along_if_nothing_has_begun(
         let gone = tokio::time::timeout(Duration::from_millis(300), wish).await;
         assert!(gone.is_err(), "it was answered: {gone:?}");
     }
+    // Were the device mended before the withdrawal has reached it, it would begin, and rightly so.
+    until("it was taken back", async || {
+        let told = ann.call("check_operation", json!({"device": "lamp"})).await;
+        (told["outcome"] == "cancelled").then_some(())
+    })
+    .await;
     break_it(&house, "lamp", Fault::None);
     let bob = house.caller().await;
     let state = until("it answers", async || {

@@ -1,4 +1,4 @@
-//! An instant device of level 1: one relay, `received` and `completed` in the same breath, on the wire types that boards use.
+//! An instant device of level 1: relays that may be switched again at once, `received` and `completed` in the same breath, on the wire types that boards use.
 
 use std::{
     sync::{
@@ -21,8 +21,8 @@ use truetwin_wire::{
 
 use crate::mqtt::{Link, Packet};
 
-/// The one property.
-const RELAY: &str = "relay";
+/// Its relays; short names, because a hello holds at most 2 KiB.
+const RELAYS: [&str; 10] = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"];
 
 /// One word for a whole run: the hub tells boots apart by device.
 const BOOT: &str = "bench";
@@ -30,7 +30,7 @@ const BOOT: &str = "bench";
 /// What all devices of one kind did.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
-    /// Commands to set the relay that came.
+    /// Commands to set a relay that came.
     pub(crate) sets: AtomicU64,
     /// Those that changed it.
     pub(crate) moves: AtomicU64,
@@ -48,8 +48,8 @@ pub(crate) struct Device {
     session: String,
     heartbeat: Duration,
     seq: u32,
-    relay: bool,
-    last: String,
+    /// Where they stand, and what was done last on each.
+    relays: Vec<(bool, String)>,
 }
 
 impl Device {
@@ -60,6 +60,7 @@ impl Device {
         name: &str,
         password: &str,
         feedback: EvidenceWord,
+        relays: usize,
         done: Arc<Done>,
     ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
         let link = Link::open(mqtt, name, password, &format!("truetwin/{name}/command")).await?;
@@ -72,8 +73,7 @@ impl Device {
             session: String::new(),
             heartbeat: Duration::from_secs(10),
             seq: 0,
-            relay: false,
-            last: String::new(),
+            relays: vec![(false, String::new()); relays],
         };
         device.greet()?;
         while device.session.is_empty() {
@@ -99,20 +99,23 @@ impl Device {
     }
 
     fn greet(&mut self) -> anyhow::Result<()> {
-        let relay = PropertySpec {
+        let relay = |name| PropertySpec {
             role: Some(RoleWord::Socket),
-            expected_ms: Some(300),
             stable_ms: Some(0),
+            min_interval_ms: Some(0),
             repeatable: Some(true),
-            ..PropertySpec::new(RELAY, KindWord::Bool, self.feedback)
+            ..PropertySpec::new(name, KindWord::Bool, self.feedback)
         };
+        let names = &RELAYS[..self.relays.len()];
+        let properties: Vec<_> = names.iter().map(|name| relay(name)).collect();
+        let readings: Vec<_> = (0..names.len()).map(|at| self.reading(at)).collect();
         let hello = Event::Hello(Hello {
             level: 1,
             fw: "1",
             model: "bench",
             desc: "bench",
-            description: Description { properties: &[relay], actions: &[], exclusive: &[] },
-            readings: &[self.reading()],
+            description: Description { properties: &properties, actions: &[], exclusive: &[] },
+            readings: &readings,
             cause: CauseWord::Boot,
         });
         let mut buffer = [0; EVENT_BYTES_MAX];
@@ -123,9 +126,16 @@ impl Device {
         Ok(())
     }
 
-    /// Reads the relay.
-    fn reading(&self) -> Reading<'static> {
-        Reading { property: RELAY, value: Some(Scalar::Bool(self.relay)), evidence: self.feedback, seen: None }
+    /// Reads a relay.
+    fn reading(&self, at: usize) -> Reading<'static> {
+        let value = Some(Scalar::Bool(self.relays[at].0));
+        Reading { property: RELAYS[at], value, evidence: self.feedback, seen: None }
+    }
+
+    /// Which of its relays.
+    fn at(&self, property: &str) -> anyhow::Result<usize> {
+        let own = &RELAYS[..self.relays.len()];
+        own.iter().position(|name| *name == property).with_context(|| format!("no relay {property}"))
     }
 
     /// Works off all that came; answers go out together.
@@ -144,20 +154,21 @@ impl Device {
                     self.heartbeat = Duration::from_millis(heartbeat_ms.into());
                 }
                 Command::Set { head, op, property, value, .. } => {
-                    ensure!(head.session == self.session && property == RELAY, "a set for somebody else");
-                    self.set(op, value)?;
+                    ensure!(head.session == self.session, "a set for somebody else");
+                    self.set(self.at(property)?, op, value)?;
                 }
-                Command::GetDeviceState { head, op, .. } => {
+                Command::GetDeviceState { head, op, property, .. } => {
                     ensure!(head.session == self.session, "a question of another session");
                     self.done.questions.fetch_add(1, Relaxed);
-                    let last = std::mem::take(&mut self.last);
-                    let reading = Reading { seen: (!last.is_empty()).then_some(last.as_str()), ..self.reading() };
-                    self.say(&Event::DeviceState(DeviceState {
-                        op: Some(op),
-                        readings: &[reading],
-                        cause: CauseWord::Query,
-                    }))?;
-                    self.last = last;
+                    let asked = match property {
+                        Some(property) => self.at(property)?..=self.at(property)?,
+                        None => 0..=self.relays.len() - 1,
+                    };
+                    let relays = self.relays.clone();
+                    let seen = |at: usize| Some(relays[at].1.as_str()).filter(|last| !last.is_empty());
+                    let readings: Vec<_> = asked.map(|at| Reading { seen: seen(at), ..self.reading(at) }).collect();
+                    let state = DeviceState { op: Some(op), readings: &readings, cause: CauseWord::Query };
+                    self.say(&Event::DeviceState(state))?;
                 }
                 Command::Refused { reason, path, allowed } | Command::Error { reason, path, allowed, .. } => {
                     bail!("the hub complains: {reason} at {path:?}, allowed {allowed:?}")
@@ -169,13 +180,13 @@ impl Device {
         }
     }
 
-    fn set(&mut self, op: &str, value: Scalar) -> anyhow::Result<()> {
+    fn set(&mut self, at: usize, op: &str, value: Scalar) -> anyhow::Result<()> {
         let Scalar::Bool(wish) = value else { bail!("the relay takes true and false") };
         self.done.sets.fetch_add(1, Relaxed);
         let report = |result| ActionReport {
             op,
             action: "set",
-            property: Some(RELAY),
+            property: Some(RELAYS[at]),
             result,
             readings: &[],
             reason: None,
@@ -184,12 +195,12 @@ impl Device {
             dup: false,
         };
         self.say(&Event::ActionReport(report(ReportResult::Received)))?;
-        if std::mem::replace(&mut self.relay, wish) != wish {
+        if std::mem::replace(&mut self.relays[at].0, wish) != wish {
             self.done.moves.fetch_add(1, Relaxed);
         }
-        let readings = [self.reading()];
+        let readings = [self.reading(at)];
         self.say(&Event::ActionReport(ActionReport { readings: &readings, ..report(ReportResult::Completed) }))?;
-        op.clone_into(&mut self.last);
+        op.clone_into(&mut self.relays[at].1);
         Ok(())
     }
 

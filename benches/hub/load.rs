@@ -20,6 +20,9 @@ use crate::{
 /// Devices of each kind.
 pub(crate) const DEVICES: usize = 100;
 
+/// Relays of each: of 1000 callers each has one to itself.
+pub(crate) const RELAYS: usize = 10;
+
 /// MCP sessions at most, which further callers share: what a hub admits unless it is told otherwise.
 pub(crate) const SESSIONS: usize = 64;
 
@@ -37,7 +40,7 @@ pub(crate) struct Callers {
     http: String,
     sessions: Vec<Session>,
     callers: Vec<Caller>,
-    /// How often each device was switched, by kind: the next wish follows from it.
+    /// How often each relay was switched, by kind: the next wish follows from it.
     wishes: Vec<(&'static str, Arc<Vec<AtomicU64>>)>,
     /// Operations asked for.
     pub(crate) operations: u64,
@@ -48,7 +51,8 @@ pub(crate) struct Callers {
 impl Callers {
     /// None yet.
     pub(crate) fn new(hub: &Hub, kinds: &[&'static str]) -> Self {
-        let wishes = kinds.iter().map(|kind| (*kind, Arc::new((0..DEVICES).map(|_| AtomicU64::new(0)).collect())));
+        let wishes =
+            kinds.iter().map(|kind| (*kind, Arc::new((0..DEVICES * RELAYS).map(|_| AtomicU64::new(0)).collect())));
         Self {
             http: hub.http.clone(),
             sessions: Vec::new(),
@@ -90,10 +94,14 @@ impl Callers {
                 Call::Switch(kind) => {
                     let wishes =
                         self.wishes.iter().find(|(name, _)| *name == kind).expect("a kind from `new`").1.clone();
-                    let device = i % DEVICES;
+                    let (device, relay) = (i % DEVICES, i / DEVICES);
                     let next = move || {
-                        let to = if wishes[device].fetch_add(1, Relaxed).is_multiple_of(2) { "on" } else { "off" };
-                        ("switch_device", format!(r#"{{"device":"{kind}-{device}","to":"{to}"}}"#))
+                        let to = if wishes[device * RELAYS + relay].fetch_add(1, Relaxed).is_multiple_of(2) {
+                            "on"
+                        } else {
+                            "off"
+                        };
+                        ("switch_device", format!(r#"{{"device":"{kind} {device} {relay}","to":"{to}"}}"#))
                     };
                     tokio::spawn(calls(caller, end, next))
                 }

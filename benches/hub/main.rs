@@ -31,7 +31,7 @@ use crate::{
     books::Books,
     device::Done,
     figures::{Sample, Targets, median},
-    load::{Call, Callers, DEVICES, Echoes, SESSIONS},
+    load::{Call, Callers, DEVICES, Echoes, RELAYS, SESSIONS},
     memory::Memory,
     process::{Hub, Process},
 };
@@ -48,9 +48,16 @@ const LOADS: [(usize, Duration); 3] =
 const PIN: &str = "pin";
 const ASKED: &str = "asked";
 
-/// Of 1000 callers ten share a device, and one operation at a time is in flight on its relay: the others queue. The hub
-/// takes four HTTP connections for each session that it allows.
-const CONFIG: &str = "[http]\nsessions_max = 260\n[limits]\nqueued_per_property = 64\n";
+/// The hub takes four HTTP connections for each session that it allows. Each relay has a name of its own.
+fn config() -> String {
+    let mut config = "[http]\nsessions_max = 260\n".to_owned();
+    for (kind, device, relay) in
+        [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES * RELAYS).map(move |at| (kind, at / RELAYS, at % RELAYS)))
+    {
+        config += &format!("[devices.{kind}-{device}.properties.r{relay}]\nname = \"{kind} {device} {relay}\"\n");
+    }
+    config
+}
 
 /// Targets.
 const OVER_FLOOR_MAX: f64 = 1.3;
@@ -131,7 +138,7 @@ async fn bench() -> anyhow::Result<usize> {
     let folder = tempfile::tempdir()?;
     println!(
         "{} {}, {} processors shared by hub and load; load average before: {}; journal: none yet\n\
-         {DEVICES} devices of each kind; a caller is an HTTP connection, and more than {SESSIONS} share as many MCP sessions, the most \
+         {DEVICES} devices of each kind with {RELAYS} relays, which may be switched again at once; a caller is an HTTP connection, and more than {SESSIONS} share as many MCP sessions, the most \
          that a hub admits by default",
         std::env::consts::OS,
         std::env::consts::ARCH,
@@ -154,10 +161,10 @@ async fn bench() -> anyhow::Result<usize> {
     };
 
     let names = [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES).map(move |i| format!("{kind}-{i}")));
-    let hub = Hub::start(folder.path(), CONFIG, &names.collect::<Vec<_>>())?;
+    let hub = Hub::start(folder.path(), &config(), &names.collect::<Vec<_>>())?;
     let (once, twice) = (Arc::new(Done::default()), Arc::new(Done::default()));
-    let mut devices = memory::connect(&hub, PIN, EvidenceWord::Pin, &once).await?;
-    devices.extend(memory::connect(&hub, ASKED, EvidenceWord::Firmware, &twice).await?);
+    let mut devices = memory::connect(&hub, PIN, EvidenceWord::Pin, RELAYS, &once).await?;
+    devices.extend(memory::connect(&hub, ASKED, EvidenceWord::Firmware, RELAYS, &twice).await?);
     let before = Books::read(&hub).await?;
     let mut callers = Callers::new(&hub, &[PIN, ASKED]);
     let before_kib = memory::rested_kib(&hub).await;
@@ -298,8 +305,8 @@ fn books(
     let (sets, moves) = (got(|done| done.sets.load(Relaxed)), got(|done| done.moves.load(Relaxed)));
     println!("\ncalls {asked}, converged {converged} of {ended}, set published {published}, set received {sets}");
     println!(
-        "the relay moved in {moves}; {} asked for where it stood already: up to 100 callers each has a relay and wants the \
-         other position each time, of 1000 ten share one and queue, in whatever order they come",
+        "the relay moved in {moves}; {} asked for where it stood already: each caller has a relay to itself and \
+         wants the other position each time",
         sets.saturating_sub(moves)
     );
     let same = [ended, converged, published, sets].iter().all(|count| *count == asked);

@@ -41,7 +41,7 @@ impl Memory {
         let names: Vec<String> = (0..DEVICES).map(|i| format!("twin-{i}")).collect();
         let hub = Hub::start(&full, "", &names)?;
         let known_kib = rested_kib(&hub).await;
-        let devices = connect(&hub, "twin-", EvidenceWord::Pin, &Arc::default()).await?;
+        let devices = connect(&hub, "twin-", EvidenceWord::Pin, 1, &Arc::default()).await?;
         let connected_kib = rested_kib(&hub).await;
         drop(hub);
         devices.iter().for_each(JoinHandle::abort);
@@ -61,11 +61,12 @@ pub(crate) async fn connect(
     hub: &Hub,
     prefix: &str,
     feedback: EvidenceWord,
+    relays: usize,
     done: &Arc<Done>,
 ) -> anyhow::Result<Vec<JoinHandle<anyhow::Result<()>>>> {
     let mut devices = Vec::new();
     for (name, password) in hub.devices.iter().filter(|(name, _)| name.starts_with(prefix)) {
-        devices.push(Device::start(&hub.mqtt, name, password.reveal(), feedback, done.clone()).await?);
+        devices.push(Device::start(&hub.mqtt, name, password.reveal(), feedback, relays, done.clone()).await?);
     }
     Ok(devices)
 }

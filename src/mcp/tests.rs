@@ -14,6 +14,8 @@ use crate::{
     },
 };
 
+mod things;
+
 fn card(id: &str, en: &str, zh: &str, room: Option<(&str, &str)>, role: Role, settable: bool) -> Card {
     let property = Property {
         name: "power".into(),
@@ -142,86 +144,6 @@ fn s2_9_a_name_that_is_not_exactly_one_device_moves_nothing() {
     let near = refusal(Tool::SwitchDevice, json!({"device": "front dor lock", "to": "locked"}));
     let Refusal::UnknownDevice { near, .. } = near else { panic!("{near:?}") };
     assert_eq!(near.first().map(String::as_str), Some("front door lock"));
-}
-
-/// A board with so many relays, all lamps.
-fn board(relays: &[&str]) -> Card {
-    let one = card("board", "board", "板子", Some(("hall", "门厅")), Role::Light, true);
-    let relay = one.description.as_ref().unwrap().properties[0].clone();
-    let properties = relays.iter().map(|name| Property { name: (*name).into(), ..relay.clone() }).collect();
-    let labels = vec![("r1".into(), "porch lamp".into())];
-    Card { description: Some(Arc::new(Description { properties, labels, ..Description::default() })), ..one }
-}
-
-fn switch_in(house: &House, device: &str) -> Result<Request, Refused> {
-    parse(Tool::SwitchDevice, json!({"device": device, "to": "on"}).as_object().unwrap(), house)
-}
-
-#[test]
-fn s2_9_a_board_with_several_relays_is_as_many_lamps() {
-    let house = |card: Card| House::new(&[card], Arc::default(), Lang::En);
-    let plain = house(board(&["r1", "r2"]));
-    let Refusal::AmbiguousName { candidates, .. } = switch_in(&plain, "board").unwrap_err().refusal else {
-        panic!("nobody can know which relay is meant")
-    };
-    assert_eq!(candidates, ["board r1", "board r2"]);
-    let mut named = board(&["r1", "r2"]);
-    let label = Label { en: "corridor lamp".into(), zh: "走廊灯".into() };
-    named.name.parts = vec![Part { property: "r2".into(), label: Some(label), room: None }];
-    named.name.proposals = true;
-    let named = house(named);
-    for (asked, property) in [
-        ("corridor lamp", "r2"),
-        ("门厅的走廊灯", "r2"),
-        ("hall corridor lamp", "r2"),
-        ("porch lamp", "r1"),
-        ("board.r1", "r1"),
-    ] {
-        let Ok(Request::Set { wish, .. }) = switch_in(&named, asked) else { panic!("{asked}") };
-        assert_eq!(&*wish.property, property, "{asked}");
-    }
-    let listed: Vec<&str> = named.listed().map(|e| e.shown.as_str()).collect();
-    assert_eq!(listed, ["porch lamp", "corridor lamp"], "the board itself is nothing beside them");
-    assert!(matches!(switch_in(&plain, "porch lamp"), Err(Refused { refusal: Refusal::UnknownDevice { .. }, .. })));
-    let Ok(Request::Together(all)) = switch_in(&named, "all the lights in the hall") else { panic!("a group") };
-    assert_eq!(all.members.len(), 2);
-    assert_eq!(named.naming(&DeviceId::new("board").unwrap(), Some("r2")).spoken, "corridor lamp");
-}
-
-#[test]
-fn s2_9_whatever_is_offered_is_understood_when_it_comes_back() {
-    let room = Some(("study", "书房"));
-    let lamps = [
-        card("a", "lamp", "灯", None, Role::Light, true),
-        card("b", "lamp", "灯", None, Role::Light, true),
-        card("c", "lamp", "灯", room, Role::Light, true),
-        card("d", "lamp", "灯", room, Role::Light, true),
-        card("lamp", "strip", "灯带", room, Role::Light, true),
-        board(&["r1", "r2", "r3"]),
-    ];
-    for lang in [Lang::En, Lang::Zh] {
-        let house = House::new(&lamps, Arc::default(), lang);
-        for asked in ["灯", "书房的灯", "study lamp", "bord", "lamps in the studdy", "板子", "study lights"] {
-            let offered = match house.find(asked) {
-                Meant::Several(offered) | Meant::Nobody(offered) => offered,
-                Meant::Thing(entry) => vec![entry.shown.clone()],
-                Meant::Group(group) => vec![group.shown.clone()],
-            };
-            assert!(!offered.is_empty(), "{asked}");
-            for name in &offered {
-                let understood = match house.find(name) {
-                    Meant::Thing(entry) => entry.shown == *name,
-                    Meant::Group(group) => group.shown == *name,
-                    Meant::Several(_) | Meant::Nobody(_) => false,
-                };
-                assert!(understood, "{name:?} was offered for {asked:?}");
-            }
-        }
-        let all: Vec<&String> =
-            house.listed().map(|e| &e.shown).chain(house.groups().iter().map(|g| &g.shown)).collect();
-        let distinct: std::collections::HashSet<&&String> = all.iter().collect();
-        assert_eq!(distinct.len(), all.len());
-    }
 }
 
 #[test]

@@ -40,7 +40,7 @@ const SHORT: usize = 3;
 /// How many near names an answer carries; more would be a list nobody listens to.
 const NEAR_MAX: usize = 5;
 
-/// Finds whom `asked` means: as it is offered, an id, or a name in either language, spaces and case aside; a room and a
+/// Finds whom `asked` means: as it is offered, an id, or a name in either language, spaces, underscores and case aside; a room and a
 /// name put together also count. Never chooses a near one instead (semantics 2.9). A thing that was named so by its owner
 /// goes before a group that can be called the same.
 pub fn find(asked: &str, known: &[Known]) -> Found {
@@ -116,9 +116,9 @@ pub fn spellings(label: &Label, room: Option<&Label>) -> (Vec<String>, usize) {
     (own.into_iter().chain(with_room.map(|spelling| folded(&spelling))).collect(), count)
 }
 
-/// Spaces and case do not matter.
+/// Spaces, underscores (a device's own names for its properties have them) and case do not matter.
 pub fn folded(text: &str) -> String {
-    text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+    text.chars().filter(|c| !c.is_whitespace() && *c != '_').flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
