@@ -134,8 +134,8 @@ impl Voice<'_> {
         let zh = wish(Lang::Zh).unwrap_or_else(|| "要的那一种".to_owned());
         let en = wish(Lang::En).unwrap_or_else(|| "as was asked".to_owned());
         self.both(
-            format!("{}本来就是{zh}，刚刚又核对过。", self.full()),
-            format!("{} was {en} already; just checked.", self.full_subject()),
+            format!("{}本来就是{zh}，不用再动。", self.full()),
+            format!("{} was {en} already; nothing was sent.", self.full_subject()),
         )
     }
 
