@@ -261,3 +261,67 @@ async fn a_board_whose_random_numbers_have_no_seed_is_told_why_nobody_listens_to
     events.wait_for("told of its boot", told).await;
     house.take_down().await;
 }
+
+#[tokio::test]
+async fn s6_2_a_set_point_is_kept_for_a_device_that_is_away_and_a_person_at_the_knob_wins() {
+    let mut house = House::build("", &[Member::new("heating", Kind::Thermostat)]).await;
+    let mut events = house.events("heating");
+    let ann = house.caller().await;
+    break_it(&house, "heating", Fault::Offline);
+    house.presence("heating", Presence::Offline).await;
+    let answer = level(&ann, "heating", "target", "to", 22.0).await;
+    assert_eq!((outcome(&answer), answer["reason"].as_str()), ("working", Some("offline")), "{answer}");
+    assert_eq!((&answer["success"], answer["result"].as_str()), (&json!(false), Some("working")), "{answer}");
+    break_it(&house, "heating", Fault::None);
+    let told = ann.check_until(&answer["operation"], |told| outcome(told) == "converged").await;
+    assert_eq!((outcome(&told), told["result"].as_str()), ("converged", Some("confirmed")), "{told}");
+    let target = || house.sim("heating").truth_of("target").unwrap().at;
+    assert!((target() - 22.0).abs() < 0.1, "{}", target());
+    // A person turns the knob: what the hub wishes from then on is that.
+    assert!(house.sim("heating").touch(Some("target"), Some(19.0)));
+    until("the hub knows", async || {
+        let state = ann.call("get_device_state", json!({"device": "heating"})).await;
+        (state["device_state"]["target"] == 19.0 || state["device_state"]["target"] == 19).then_some(())
+    })
+    .await;
+    house.sim("heating").restart();
+    events.wait_for("welcomed", |event| *event == Happened::Welcomed).await;
+    until("the wish of the person is back", async || ((target() - 19.0).abs() < 0.1).then_some(())).await;
+    house.take_down().await;
+}
+
+/// Two sockets, each with the meter of the other as its witness.
+const CROSSED: &str = r#"
+[devices.left.properties.relay]
+verify_with = "right.power"
+verify_expect = "true: at_most 100"
+[devices.right.properties.relay]
+verify_with = "left.power"
+verify_expect = "true: at_most 100"
+"#;
+
+#[tokio::test]
+async fn s3_10_two_devices_that_verify_each_other_at_once_do_not_wait_for_each_other() {
+    let meters = [Member::new("left", Kind::Meter), Member::new("right", Kind::Meter)];
+    let house = House::build(CROSSED, &meters).await;
+    let (ann, bob) = (house.caller().await, house.caller().await);
+    let (left, right) = tokio::join!(ann.switch("left", "on"), bob.switch("right", "on"));
+    for answer in [left, right] {
+        assert_eq!((outcome(&answer), answer["confirmed_by"].as_str()), ("converged", Some("sensor")), "{answer}");
+    }
+    assert_eq!((house.truth("left"), house.truth("right")), ((1, true), (1, true)));
+    house.take_down().await;
+}
+
+#[tokio::test]
+async fn s3_10_a_witness_that_is_away_is_a_refusal_before_anything_moves() {
+    let meters = [Member::new("left", Kind::Meter), Member::new("right", Kind::Meter)];
+    let house = House::build(CROSSED, &meters).await;
+    let ann = house.caller().await;
+    break_it(&house, "right", Fault::Offline);
+    house.presence("right", Presence::Offline).await;
+    let answer = ann.switch("left", "on").await;
+    assert_eq!((outcome(&answer), answer["result"].as_str()), ("verifier_offline", Some("failed")), "{answer}");
+    assert_eq!(house.truth("left"), (0, false));
+    house.take_down().await;
+}
