@@ -1,7 +1,7 @@
 //! Descriptions that change at run time, their limits, and what they declare (semantics 2.7, 3.11, 6.4).
 
 use truetwin::{
-    property::{Failsafe, Property, Role, Terms, Value},
+    property::{Failsafe, Property, Role, Terms},
     twin::{
         ChangedBy,
         input::{Cause, Command},
