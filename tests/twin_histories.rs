@@ -29,9 +29,15 @@ const TWIN_BYTES_MAX: usize = 120_000;
 fn setting() -> impl Strategy<Value = Setting> {
     let times = (select(vec![0, 200]), select(vec![100, 300, 3_000, 20_000]));
     let start = (select(vec![0, 3_600]), select(vec![0, 0, 0, 5_000]));
-    let kind = (prop::bool::weighted(0.25), prop::bool::weighted(0.25));
+    let kind = (prop::bool::weighted(0.25), prop::bool::weighted(0.25), prop::bool::weighted(0.25));
     (any::<u64>(), times, (any::<bool>(), select(vec![0, 500])), start, kind).prop_map(
-        |(seed, (stable_ms, expected_ms), (pin, min_interval_ms), (hub_age_s, absent_ms), (metered, held))| Setting {
+        |(
+            seed,
+            (stable_ms, expected_ms),
+            (pin, min_interval_ms),
+            (hub_age_s, absent_ms),
+            (metered, held, preempts),
+        )| Setting {
             seed,
             stable_ms,
             expected_ms,
@@ -41,6 +47,7 @@ fn setting() -> impl Strategy<Value = Setting> {
             absent_ms,
             metered,
             held,
+            preempts,
         },
     )
 }
@@ -219,6 +226,7 @@ fn relay(seed: u64) -> Setting {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
     }
 }
 
@@ -249,6 +257,7 @@ fn a_lying_boards_word_after_a_restart_is_no_late_success() {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
     };
     let steps = vec![(0, set(true, 200)), (0, Step::Fault(Fault::Lying)), (0, Step::Restart)];
     live(&(setting, steps));
@@ -266,6 +275,7 @@ fn an_older_report_does_not_confirm_a_lying_boards_word() {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
     };
     let steps = vec![
         (0, Step::Drop { away_ms: 0, noticed: true }),
@@ -293,6 +303,7 @@ fn a_value_in_a_report_about_another_operation_is_no_late_success_of_an_earlier_
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
     };
     let steps = vec![
         (0, set(true, 200)),

@@ -112,6 +112,8 @@ pub(crate) struct Setting {
     pub(crate) metered: bool,
     /// Wishes stay until they are changed.
     pub(crate) held: bool,
+    /// The board takes a newer wish while it drives (level 3), and the hub knows.
+    pub(crate) preempts: bool,
 }
 
 /// What is on its way.
@@ -263,6 +265,7 @@ impl World {
                     expected_ms: 300,
                     repeatable: false,
                 }],
+                level: if setting.preempts { 3 } else { 2 },
                 ..Description::default()
             }),
             random: setting.seed | 1,
