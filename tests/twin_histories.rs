@@ -397,3 +397,15 @@ fn s3_10_what_a_meter_says_of_the_run_before_is_no_proof_of_this_one() {
     ];
     live(&(setting, steps));
 }
+
+#[test]
+fn s6_2_a_held_wish_that_waits_long_for_its_turn_has_its_time_from_then_on() {
+    let of_two = Setting { stable_ms: 0, expected_ms: 20_000, pin: false, hub_age_s: 0, ..relay(0) };
+    let steps = vec![
+        (0, Step::Fault(Fault::NoExecuting)),
+        (0, Step::Other { on: false, limit_ms: 200, who: 0 }),
+        (0, Step::Fault(Fault::WrongType)),
+        (0, set(false, 200)),
+    ];
+    live(&(Setting { held: true, exclusive: true, ..of_two }, steps));
+}

@@ -156,6 +156,10 @@ impl Twin {
 
     pub(super) fn dispatch(&mut self, now: Instant, op: &OpId) {
         let Some(operation) = self.operations.get_mut(op) else { return };
+        if operation.unheard() {
+            // Sent for a held wish alone: its time to begin counts from its turn, however long it waited for that (6.2).
+            operation.waiters.iter_mut().for_each(|waiter| waiter.expires_at = now + self.settings.act_by_max);
+        }
         operation.act_by = Some(operation.begins_by(now, &self.settings));
         operation.online_by = None;
         if let Some(value) = operation.wish.clone() {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::property::{Description, Property};
+use crate::property::{Description, Predicate, Property};
 use crate::twin::{
     Twin,
     admission::can_do_harm,
@@ -81,7 +81,7 @@ impl Twin {
         operation.written_at = None;
         // Nobody said of the sending before that it was not written: the device may have it.
         operation.reached = true;
-        operation.measure_anew();
+        operation.begin_anew();
         self.send_command(now, op);
         true
     }
@@ -153,6 +153,17 @@ impl Twin {
 }
 
 impl Operation {
+    /// What the device said of an earlier sending, how long it takes and which value it went to instead, says nothing of
+    /// the next.
+    fn begin_anew(&mut self) {
+        self.eta_at = None;
+        if std::mem::take(&mut self.clamped) {
+            let wished = self.spec.as_ref().zip(self.wish.as_ref());
+            self.predicate = wished.map(|(spec, wish)| Predicate::of_wish(spec, wish, self.before.as_ref()));
+        }
+        self.measure_anew();
+    }
+
     /// Whether it may be sent again: doing it twice does no harm, and somebody still wants it.
     fn may_repeat(&self) -> bool {
         !self.cancelled && self.superseded_by.is_none() && self.repeatable()

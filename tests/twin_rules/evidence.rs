@@ -161,3 +161,16 @@ fn s3_9_a_clamped_value_must_hold_and_be_read_back_as_any_other() {
 fn s3_9_a_value_that_is_as_wished_is_not_clamped_whatever_is_announced() {
     assert_eq!(clamped(clamping(0), 90.0, 90.0).outcome("a").0, Outcome::Converged);
 }
+
+#[test]
+fn s3_9_what_was_clamped_before_a_reboot_is_judged_by_the_wish_when_it_is_sent_again() {
+    let mut bench = clamped(clamping(200), 90.0, 70.0);
+    bench.reboot("boot2");
+    bench.connect(410);
+    bench.hello(420, number(0.0), None);
+    assert_eq!(bench.sets().len(), 2);
+    bench.begin(430, "a");
+    bench.completed(500, "a", number(90.0));
+    bench.answers(710, number(90.0), Some("a"));
+    assert_eq!(bench.outcome("a").0, Outcome::Converged);
+}

@@ -11,7 +11,7 @@ use truetwin::{
 
 use std::time::Duration;
 
-use crate::bench::{Bench, level, op};
+use crate::bench::{Bench, OFF, ON, level, op, relay};
 
 fn n(value: f64) -> Value {
     Value::Number(value)
@@ -231,4 +231,18 @@ fn s5_8_held_wishes_outlive_a_crashed_actor() {
     );
     bench.at(1_000, Input::Restored(memory));
     assert_eq!(state(&bench, 1_100), Some((n(50.0), HeldState::Met)));
+}
+
+#[test]
+fn s6_2_its_time_to_begin_counts_from_its_turn() {
+    let slow = Property { class: Class::Held, stable_ms: 0, min_interval_ms: 60_000, ..relay() };
+    let mut bench = Bench::online(slow, OFF);
+    bench.converge(100, "a", ON);
+    bench.tells(1_000, OFF, Cause::Failsafe, Some("a"));
+    bench.until(59_000);
+    assert_eq!(bench.sets(), [op("a")], "not before the shortest time between two drives is over");
+    bench.until(61_000);
+    let ttl = |c: Command| if let Command::Set { ttl, .. } = c { Some(ttl.as_millis()) } else { None };
+    let ttls: Vec<u128> = bench.commands().into_iter().filter_map(ttl).collect();
+    assert_eq!(ttls, [1_700, 1_700]);
 }

@@ -3,7 +3,7 @@
 use truetwin::{
     property::Property,
     twin::{
-        input::{ActionResult, Cause, Command, Input},
+        input::{ActionResult, Body, Cause, Command, Input},
         words::{Outcome, Reason, Refusal, Stage},
     },
 };
@@ -292,4 +292,20 @@ fn s4_4_a_reboot_repeats_nothing_for_a_wish_behind_which_relative_ones_wait() {
     bench.completed(800, "new", OFF);
     bench.answers(1_000, OFF, Some("new"));
     assert_eq!(bench.value_of("other"), ON, "it moves from where the newer wish led");
+}
+
+#[test]
+fn s5_4_how_long_the_run_before_would_have_taken_is_not_said_of_the_next() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.begin(110, "a");
+    let eta = Some(std::time::Duration::from_secs(5));
+    let body = Body::Action { op: op("a"), result: ActionResult::Working, reason: None, eta, clamped: false };
+    let report = bench.report(Vec::new(), body);
+    bench.at(140, Input::Heard(report));
+    assert!(bench.check(150, "a").eta.is_some());
+    bench.reboot("boot2");
+    bench.connect(200);
+    bench.hello(210, OFF, None);
+    assert_eq!(bench.check(220, "a").eta, None);
 }
