@@ -196,18 +196,26 @@ async fn s4_1_a_blind_that_takes_longer_than_its_caller_waits_is_not_stopped_for
 }
 
 #[tokio::test]
-async fn s2_7_an_update_that_drops_the_property_in_the_middle_ends_its_operation() {
-    let house = House::build("", &[Member::new("desk", Kind::Lamp)]).await;
-    let ann = house.caller().await;
-    break_it(&house, "desk", Fault::NeverStarts);
-    let update = async {
-        under_way(&house, "desk").await;
-        break_it(&house, "desk", Fault::UpdateKind);
-    };
-    let (answer, ()) = tokio::join!(ann.switch("desk", "on"), update);
-    assert_eq!(answer["success"], false, "{answer}");
-    assert_eq!(answer["reason"], "property_changed", "{answer}");
-    house.take_down().await;
+async fn s2_7_an_update_in_the_middle_that_drops_the_property_or_makes_it_another_ends_the_operation() {
+    for (kind, device, update) in
+        [(Kind::Relays, "board relay 4", Fault::UpdateDrop), (Kind::Lamp, "board", Fault::UpdateKind)]
+    {
+        let house = House::build("", &[Member::new("board", kind)]).await;
+        let ann = house.caller().await;
+        break_it(&house, "board", Fault::NeverStarts);
+        let updated = async {
+            under_way(&house, "board").await;
+            break_it(&house, "board", update);
+        };
+        let (answer, ()) = tokio::join!(ann.switch(device, "on"), updated);
+        assert_eq!(
+            (&answer["success"], answer["reason"].as_str()),
+            (&json!(false), Some("property_changed")),
+            "{answer}"
+        );
+        assert_ne!(answer["result"], "confirmed", "{answer}");
+        house.take_down().await;
+    }
 }
 
 #[tokio::test]

@@ -310,3 +310,48 @@ fn a_value_in_a_report_about_another_operation_is_no_late_success_of_an_earlier_
     ];
     live(&(setting, steps));
 }
+
+#[test]
+fn s4_4_what_a_reboot_undid_is_not_repeated_while_a_newer_value_waits_behind_it() {
+    let setting = Setting { stable_ms: 0, pin: false, hub_age_s: 0, ..relay(361_956_955_936_609_524) };
+    let steps = vec![
+        (0, set(false, 1_500)),
+        (250, Step::Reboot { away_ms: 1_000 }),
+        (0, Step::Burst { sets: 7 }),
+        (0, Step::Toggle { limit_ms: 1_500, who: 0 }),
+    ];
+    live(&(setting, steps));
+}
+
+#[test]
+fn s5_3_what_an_earlier_sending_may_have_brought_is_not_refused() {
+    let setting = Setting {
+        stable_ms: 0,
+        expected_ms: 3_000,
+        pin: false,
+        hub_age_s: 0,
+        absent_ms: 5_000,
+        ..relay(15_898_175_669_082_757_758)
+    };
+    let steps = vec![
+        (0, set(false, 40)),
+        (9_000, Step::Noise { permille: 50 }),
+        (0, Step::Leftover { retained: false }),
+        (0, Step::Touch { told: true }),
+        (0, set(false, 200)),
+        (2_600, set(false, 200)),
+        (0, Step::Touch { told: true }),
+        (0, Step::Repair),
+        (2_600, Step::Cancel { back: 0 }),
+        (0, set(false, 200)),
+        (100, Step::Reboot { away_ms: 0 }),
+        (0, Step::Noise { permille: 300 }),
+        (1, Step::Touch { told: true }),
+        (20, Step::Periodic),
+        (0, set(false, 40)),
+        (0, set(false, 200)),
+        (5, Step::Drop { away_ms: 0, noticed: false }),
+        (0, Step::Bus { down: true }),
+    ];
+    live(&(setting, steps));
+}

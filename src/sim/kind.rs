@@ -185,7 +185,9 @@ impl Kind {
             spec.kind = if spec.kind == KindWord::Number { KindWord::Integer } else { KindWord::Number };
             spec.tolerance = Some(0.1);
         }
-        Made { properties, actions: self.actions(), exclusive: self.exclusive() }
+        // What is gone excludes nothing any more; the hub refuses a hello that says otherwise.
+        let exclusive = if update == Fault::UpdateDrop { &[] } else { self.exclusive() };
+        Made { properties, actions: self.actions(), exclusive }
     }
 
     fn properties(self, speed: f64, stable_ms: u32) -> Vec<Property> {

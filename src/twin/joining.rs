@@ -128,12 +128,14 @@ impl Twin {
         }
     }
 
-    /// The value of a wish that waits behind an operation and is another.
+    /// The value of a wish that waits behind an operation and is another. Relative ones may stand behind that wish in turn:
+    /// they move from where it leads, not from where this one would.
     pub(super) fn newer_than(&self, op: &OpId) -> Option<Value> {
         let operation = self.operations.get(op)?;
-        let last = self.last_on(&operation.property).filter(|last| last.absolute() && !last.sent())?;
-        let same = operation.spec.as_ref().zip(operation.wish.as_ref()).zip(last.wish.as_ref());
-        last.wish.clone().filter(|_| !same.is_some_and(|((spec, old), new)| spec.same(old, new)))
+        let waiting = self.slots.get(&operation.property)?.iter().rev().filter_map(|other| self.operations.get(other));
+        let newest = waiting.filter(|other| !other.sent()).find(|other| other.absolute())?;
+        let same = operation.spec.as_ref().zip(operation.wish.as_ref()).zip(newest.wish.as_ref());
+        newest.wish.clone().filter(|_| !same.is_some_and(|((spec, old), new)| spec.same(old, new)))
     }
 
     /// Another value takes the place of an operation that was sent: its callers hear so, it lives on to its end.

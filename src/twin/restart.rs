@@ -79,6 +79,8 @@ impl Twin {
         }
         operation.act_by = Some(act_by);
         operation.written_at = None;
+        // Nobody said of the sending before that it was not written: the device may have it.
+        operation.reached = true;
         operation.measure_anew();
         self.send_command(now, op);
         true

@@ -717,6 +717,8 @@ impl World {
     fn notice_sent(&mut self, op: &OpId, ttl: Duration) {
         let session = self.session.clone();
         let caller = self.callers.get_mut(op).expect("a caller");
+        // Of a sending before this one nobody said that it was not written: the board may have it.
+        caller.written |= !caller.sent.is_empty() && caller.stage == Stage::WaitingBroker;
         caller.sent.push((self.now, ttl, session));
         caller.stage = Stage::WaitingBroker;
         // A stored wish that outlived its actor is sent only now.

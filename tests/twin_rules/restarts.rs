@@ -138,6 +138,28 @@ fn s5_3_what_never_reached_a_device_that_has_gone_waits_for_it_again() {
 }
 
 #[test]
+fn s5_3_a_sending_that_nobody_said_was_not_written_may_have_been() {
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    // The device has it, and its word and the notice of the writing went with the connection.
+    bench.connect(150);
+    bench.hello(160, OFF, None);
+    assert_eq!(bench.sets(), [op("a"), op("a")]);
+    bench.at(170, Input::BusDown);
+    bench.at(171, Input::NotWritten { op: op("a") });
+    assert_eq!(bench.outcome("a"), (Outcome::Interrupted, Stage::WaitingBroker, Some(Reason::BrokerDown)));
+    // Nor is it refused for a device that goes once more.
+    let mut bench = Bench::relay();
+    bench.set(100, "a", ON, 8_000);
+    bench.connect(150);
+    bench.hello(160, OFF, None);
+    bench.disconnect(170);
+    bench.at(171, Input::NotWritten { op: op("a") });
+    bench.until(20_000);
+    assert_eq!(bench.outcome("a"), (Outcome::TimedOut, Stage::WaitingBroker, Some(Reason::Timeout)));
+}
+
+#[test]
 fn s5_4_a_reboot_before_the_acknowledgement_sends_the_same_operation_again() {
     let mut bench = Bench::quick_relay();
     bench.set(100, "a", ON, 8_000);
@@ -251,4 +273,23 @@ fn s5_4_a_hello_of_the_new_run_that_contradicts_is_a_contradiction() {
     bench.hello(510, OFF, Some("a"));
     assert_eq!(bench.outcome("a").0, Outcome::Contradicted);
     bench.tells(600, OFF, Cause::Periodic, Some("a"));
+}
+
+#[test]
+fn s4_4_a_reboot_repeats_nothing_for_a_wish_behind_which_relative_ones_wait() {
+    let mut bench = Bench::relay();
+    bench.set(100, "old", ON, 8_000);
+    bench.begin(110, "old");
+    bench.completed(400, "old", ON);
+    bench.connect(450);
+    bench.set(460, "new", OFF, 8_000);
+    bench.toggle(470, "other", 8_000);
+    bench.reboot("boot2");
+    bench.hello(500, OFF, None);
+    assert_eq!(bench.outcome("old"), (Outcome::Superseded, Stage::WaitingReadBack, None));
+    assert_eq!(bench.sets(), [op("old"), op("new")]);
+    bench.begin(510, "new");
+    bench.completed(800, "new", OFF);
+    bench.answers(1_000, OFF, Some("new"));
+    assert_eq!(bench.value_of("other"), ON, "it moves from where the newer wish led");
 }
