@@ -29,9 +29,16 @@ const TWIN_BYTES_MAX: usize = 120_000;
 fn setting() -> impl Strategy<Value = Setting> {
     let times = (select(vec![0, 200]), select(vec![100, 300, 3_000, 20_000]));
     let start = (select(vec![0, 3_600]), select(vec![0, 0, 0, 5_000]));
-    let kind = (prop::bool::weighted(0.25), prop::bool::weighted(0.25));
+    let rare = || prop::bool::weighted(0.25);
+    let kind = (rare(), rare(), rare(), rare());
     (any::<u64>(), times, (any::<bool>(), select(vec![0, 500])), start, kind).prop_map(
-        |(seed, (stable_ms, expected_ms), (pin, min_interval_ms), (hub_age_s, absent_ms), (metered, held))| Setting {
+        |(
+            seed,
+            (stable_ms, expected_ms),
+            (pin, min_interval_ms),
+            (hub_age_s, absent_ms),
+            (metered, held, preempts, exclusive),
+        )| Setting {
             seed,
             stable_ms,
             expected_ms,
@@ -41,6 +48,8 @@ fn setting() -> impl Strategy<Value = Setting> {
             absent_ms,
             metered,
             held,
+            preempts,
+            exclusive,
         },
     )
 }
@@ -52,6 +61,8 @@ fn step() -> impl Strategy<Value = Step> {
         12 => (any::<bool>(), limit(), 0_usize..3, prop::bool::weighted(0.2))
             .prop_map(|(on, limit_ms, who, needed)| Step::Set { on, limit_ms, who, needed }),
         5 => (limit(), 0_usize..3).prop_map(|(limit_ms, who)| Step::Toggle { limit_ms, who }),
+        4 => (any::<bool>(), limit(), 0_usize..3)
+            .prop_map(|(on, limit_ms, who)| Step::Other { on, limit_ms, who }),
         1 => (2_u64..14).prop_map(|sets| Step::Burst { sets }),
         2 => limit().prop_map(|limit_ms| Step::Query { limit_ms }),
         1 => limit().prop_map(|limit_ms| Step::Run { limit_ms }),
@@ -219,6 +230,8 @@ fn relay(seed: u64) -> Setting {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
+        exclusive: false,
     }
 }
 
@@ -249,6 +262,8 @@ fn a_lying_boards_word_after_a_restart_is_no_late_success() {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
+        exclusive: false,
     };
     let steps = vec![(0, set(true, 200)), (0, Step::Fault(Fault::Lying)), (0, Step::Restart)];
     live(&(setting, steps));
@@ -266,6 +281,8 @@ fn an_older_report_does_not_confirm_a_lying_boards_word() {
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
+        exclusive: false,
     };
     let steps = vec![
         (0, Step::Drop { away_ms: 0, noticed: true }),
@@ -293,6 +310,8 @@ fn a_value_in_a_report_about_another_operation_is_no_late_success_of_an_earlier_
         absent_ms: 0,
         metered: false,
         held: false,
+        preempts: false,
+        exclusive: false,
     };
     let steps = vec![
         (0, set(true, 200)),
@@ -352,6 +371,29 @@ fn s5_3_what_an_earlier_sending_may_have_brought_is_not_refused() {
         (0, set(false, 200)),
         (5, Step::Drop { away_ms: 0, noticed: false }),
         (0, Step::Bus { down: true }),
+    ];
+    live(&(setting, steps));
+}
+
+#[test]
+fn s3_10_what_a_meter_says_of_the_run_before_is_no_proof_of_this_one() {
+    let setting = Setting { pin: false, hub_age_s: 0, metered: true, ..relay(9_971_211_412_633_779_128) };
+    let steps = vec![
+        (0, set(true, 200)),
+        (0, Step::Run { limit_ms: 700 }),
+        (0, Step::Query { limit_ms: 40 }),
+        (0, Step::Toggle { limit_ms: 700, who: 0 }),
+        (1_100, Step::Query { limit_ms: 40 }),
+        (0, Step::Drop { away_ms: 1_000, noticed: true }),
+        (0, Step::Periodic),
+        (250, Step::Repair),
+        (600, set(true, 700)),
+        (250, set(true, 40)),
+        (0, Step::Restart),
+        (250, Step::Burst { sets: 4 }),
+        (250, set(false, 40)),
+        (250, Step::Reboot { away_ms: 0 }),
+        (100, set(false, 40)),
     ];
     live(&(setting, steps));
 }

@@ -161,7 +161,8 @@ impl Operation {
     pub(super) fn measure_anew(&mut self) {
         self.sensor_at = None;
         if let Some(check) = &mut self.check {
-            (check.until, check.last, check.agreed) = (None, None, false);
+            // Nor does the answer to a question that is still under way.
+            (check.until, check.last, check.agreed, check.question) = (None, None, false, None);
         }
     }
 

@@ -2,7 +2,9 @@
 //! reading back, outbox; with faults to switch on. Its relay is the truth.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, VecDeque},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -130,13 +132,14 @@ type Ending = (ActionResult, Option<Reason>);
 const RING: usize = 8;
 
 pub(crate) struct Board {
-    property: PropertyName,
+    pub(crate) property: PropertyName,
     feedback: Evidence,
     drive_ms: u64,
     pub(crate) faults: Vec<Fault>,
     pub(crate) relay: bool,
     pub(crate) boot: u32,
-    seq: u32,
+    /// Counts its reports: one count for all outputs of a device.
+    seq: Rc<Cell<u32>>,
     session: Option<Arc<str>>,
     /// Its clock's offset to the hub's as it can know it: the smallest transit seen in this session.
     skew: Option<u64>,
@@ -169,7 +172,7 @@ impl Board {
             faults: Vec::new(),
             relay: false,
             boot: 1,
-            seq: 0,
+            seq: Rc::default(),
             session: None,
             skew: None,
             ring: VecDeque::new(),
@@ -187,6 +190,11 @@ impl Board {
             results: BTreeMap::new(),
             received: BTreeMap::new(),
         }
+    }
+
+    /// Another output of this device: a board of its own that shares its count of reports.
+    pub(crate) fn beside(&self, property: PropertyName) -> Self {
+        Self { seq: self.seq.clone(), ..Self::new(property, self.feedback, self.drive_ms) }
     }
 
     fn has(&self, fault: Fault) -> bool {
@@ -218,23 +226,47 @@ impl Board {
 
     /// A new connection: what has not begun in the old session is discarded.
     pub(crate) fn connect(&mut self, description: Arc<Description>) {
+        self.renew();
+        self.count();
+        let (boot, status, seen) = (boot_token(self.boot), vec![self.greets()], self.seen_now());
+        let seq = self.seq.get();
+        let cause = if seq == 1 { Cause::Boot } else { Cause::Unknown };
+        self.out.push(Event::Hello(Box::new(Hello { boot, seq, description, status, cause, seen })));
+    }
+
+    /// The same of another output: its values stand in the hello of the first.
+    pub(crate) fn connect_beside(&mut self, first: &mut Self) {
+        self.renew();
+        let (greets, mut seen) = (self.greets(), self.seen_now());
+        if let Some(Event::Hello(hello)) = first.out.last_mut() {
+            hello.status.push(greets);
+            hello.seen.append(&mut seen);
+        }
+    }
+
+    fn renew(&mut self) {
         self.session = None;
         self.skew = None;
         self.buffer.clear();
         // Forgotten as well: should it come again, it is begun (wire protocol, level 3).
         let waited = [self.next.take(), self.job.take_if(|_| !self.driving)];
         self.ring.retain(|(op, _)| waited.iter().flatten().all(|job| job.op != *op));
-        self.seq += 1;
-        let seq = self.note(!self.has(Fault::WrongType));
-        let (boot, status, seen) = (boot_token(self.boot), vec![self.status(self.relay)], self.seen_now());
-        let cause = if seq == 1 { Cause::Boot } else { Cause::Unknown };
-        self.out.push(Event::Hello(Box::new(Hello { boot, seq, description, status, cause, seen })));
+    }
+
+    /// Its value in a hello.
+    fn greets(&mut self) -> Status {
+        self.note(!self.has(Fault::WrongType));
+        self.status(self.relay)
+    }
+
+    fn count(&self) {
+        self.seq.set(self.seq.get() + 1);
     }
 
     /// The outputs fall to their safe level; nothing is remembered.
     pub(crate) fn reboot(&mut self) {
         self.boot += 1;
-        self.seq = 0;
+        self.seq.set(0);
         (self.relay, self.driving) = (false, false);
         (self.job, self.next, self.seen, self.session) = (None, None, None, None);
         self.ring.clear();
@@ -489,7 +521,7 @@ impl Board {
     }
 
     fn say(&mut self, status: Vec<Status>, body: Body, carried: bool) {
-        self.seq += 1;
+        self.count();
         let seq = self.note(carried && !self.has(Fault::WrongType));
         if let Body::Action { op, result: ActionResult::Completed, .. } = &body {
             let newest = self.reports.get_mut(&(self.boot, seq)).expect("just noted");
@@ -500,8 +532,8 @@ impl Board {
 
     fn note(&mut self, carried: bool) -> u32 {
         let truth = Truth { relay: self.relay, finished: self.seen.clone(), about: None, carried };
-        self.reports.insert((self.boot, self.seq), truth);
-        self.seq
+        self.reports.insert((self.boot, self.seq.get()), truth);
+        self.seq.get()
     }
 
     fn status(&self, relay: bool) -> Status {

@@ -11,7 +11,7 @@ use truetwin::{
     },
 };
 
-use crate::world::{Moment, World};
+use crate::world::{Caller, Moment, World};
 
 /// All of them.
 pub(crate) fn check_all(world: &World, moment: &Moment) {
@@ -23,6 +23,7 @@ pub(crate) fn check_all(world: &World, moment: &Moment) {
     non_repeatable_action_runs_at_most_once(world);
     retained_or_old_boot_never_converges(world, moment);
     failing_stage_is_the_one_in_the_table(world, moment);
+    of_an_exclusive_group_one_is_in_flight(world);
     queues_and_memory_stay_bounded(world);
     only_what_was_told_is_corrected(world, moment);
     the_actor_never_spins(world, moment);
@@ -39,20 +40,20 @@ fn no_phantom_success(world: &World, moment: &Moment) {
             assert!(world.board.runs.iter().any(|(of, _)| of == op), "{op}: it was never run");
             continue;
         }
-        let word = world.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
+        let word = world.word(op).unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
         assert_eq!(caller.value, Some(Value::Bool(word.relay)), "{op}: at its last word the relay was otherwise");
-        if world.metered {
+        if world.metered && !caller.other {
             assert_eq!(caller.value, world.measured.map(Value::Bool), "{op}: the meter said otherwise");
         }
         assert!(word.finished.contains(&Some(op.clone())), "{op}: the board had finished {:?} last", word.finished);
-        assert_eq!(world.board.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
-        assert!(caller.sent.first().is_some_and(|(at, _, _)| *at <= world.board.received[op]));
+        assert_eq!(world.output(op).results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
+        assert!(caller.sent.first().is_some_and(|(at, _, _)| *at <= world.output(op).received[op]));
     }
     for (op, settled) in settled(moment) {
         if settled.outcome == Outcome::Working && settled.reason != Some(Reason::Offline) {
             let caller = &world.callers[known(settled)];
             assert!(
-                caller.runs || world.board.drives.iter().any(|d| d.op == *known(settled)),
+                caller.runs || world.output(known(settled)).drives.iter().any(|d| d.op == *known(settled)),
                 "{op}: it has not begun"
             );
         }
@@ -64,7 +65,7 @@ fn no_phantom_success(world: &World, moment: &Moment) {
             assert_eq!(settled.wish, *wish, "{op}: that is not what this caller wished");
         }
         if settled.outcome == Outcome::Already {
-            let relay = world.last_word.as_ref().map(|word| Value::Bool(word.relay));
+            let relay = world.word(op).map(|word| Value::Bool(word.relay));
             assert_eq!(relay, *wish, "{op}: already, and it is otherwise");
         }
         if settled.outcome == Outcome::Superseded {
@@ -77,15 +78,15 @@ fn no_phantom_success(world: &World, moment: &Moment) {
 fn no_phantom_failure(world: &World, moment: &Moment) {
     for settled in &world.newly_ended {
         let op = &settled.op;
-        let word = world.last_word.as_ref();
+        let word = world.word(op);
         let as_wished = word.is_some_and(|w| Some(Value::Bool(w.relay)) == settled.wish);
         let finished = word.is_some_and(|w| w.finished.contains(&Some(op.clone())));
         if [Outcome::Rejected, Outcome::Cancelled].contains(&settled.outcome) {
             assert!(!world.board.runs.iter().any(|(of, _)| of == op), "{op}: {} and run", settled.outcome);
-            assert!(!world.board.drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);
+            assert!(!world.output(op).drives.iter().any(|d| d.op == *op), "{op}: {} and driven", settled.outcome);
         }
         if settled.outcome == Outcome::Failed {
-            assert_eq!(world.board.results.get(op), Some(&ActionResult::Failed), "{op}");
+            assert_eq!(world.output(op).results.get(op), Some(&ActionResult::Failed), "{op}");
             assert!(!(as_wished && finished), "{op}: failed, and it is as wished");
         }
         if settled.outcome == Outcome::Contradicted && settled.reason != Some(Reason::SensorDiffers) {
@@ -94,7 +95,7 @@ fn no_phantom_failure(world: &World, moment: &Moment) {
     }
     for effect in &moment.effects {
         if let Effect::Reply { op, reply: Reply::Refused(refusal) } = effect {
-            assert!(!world.board.received.contains_key(op), "{op}: {refusal:?}, and the board has it");
+            assert!(!world.output(op).received.contains_key(op), "{op}: {refusal:?}, and the board has it");
         }
     }
 }
@@ -120,7 +121,7 @@ fn one_answer_per_caller_by_its_deadline(world: &World, moment: &Moment) {
 /// No drive begins later than its `act_by`, but for what a board cannot tell from its clock's offset: the least transit of
 /// its session. And `act_by` is not later than its caller's limit.
 fn no_drive_begins_after_act_by(world: &World) {
-    for drive in &world.board.drives {
+    for drive in world.board.drives.iter().chain(world.other.iter().flat_map(|other| &other.drives)) {
         let caller = &world.callers[&drive.op];
         let (sent_at, ttl, _) = caller.sent.iter().rfind(|(at, _, _)| *at <= drive.at).expect("it was sent");
         let act_by = world.time(*sent_at) + *ttl;
@@ -140,7 +141,7 @@ fn no_op_is_carried_out_twice(world: &World) {
         let sessions: Vec<&str> = caller.sent.iter().filter_map(|(_, _, session)| session.as_deref()).collect();
         let different: BTreeSet<&&str> = sessions.iter().collect();
         assert_eq!(sessions.len(), different.len(), "{op}: sent twice in one session");
-        let drives: Vec<u32> = world.board.drives.iter().filter(|d| d.op == *op).map(|d| d.boot).collect();
+        let drives: Vec<u32> = world.output(op).drives.iter().filter(|d| d.op == *op).map(|d| d.boot).collect();
         let runs: BTreeSet<&u32> = drives.iter().collect();
         assert!(runs.len() == drives.len() && runs.len() <= 2, "{op}: driven in the runs {drives:?}");
     }
@@ -205,6 +206,15 @@ fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
             matches!(settled.outcome, Outcome::Converged | Outcome::Already | Outcome::Working | Outcome::Superseded);
         assert!(settled.reason.is_none() == needs_none || settled.reason == Some(Reason::Offline));
     }
+}
+
+/// Of two outputs that exclude each other one has something in flight (semantics 4.5). What was superseded and lives on
+/// counts as ended here, for its callers have heard so.
+fn of_an_exclusive_group_one_is_in_flight(world: &World) {
+    let sent =
+        |caller: &&Caller| !caller.ended && !caller.runs && caller.stage > Stage::Queued && !caller.sent.is_empty();
+    let open: BTreeSet<bool> = world.callers.values().filter(sent).map(|caller| caller.other).collect();
+    assert!(open.len() <= 1, "both outputs have something in flight");
 }
 
 /// One in flight and eight of each caller behind it.

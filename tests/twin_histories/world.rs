@@ -52,6 +52,12 @@ pub(crate) enum Step {
     Run {
         limit_ms: u64,
     },
+    /// A value for the output that excludes the first, where there is one.
+    Other {
+        on: bool,
+        limit_ms: u64,
+        who: usize,
+    },
     /// The caller of the n-th last operation goes.
     Cancel {
         back: usize,
@@ -112,6 +118,10 @@ pub(crate) struct Setting {
     pub(crate) metered: bool,
     /// Wishes stay until they are changed.
     pub(crate) held: bool,
+    /// The board takes a newer wish while it drives (level 3), and the hub knows.
+    pub(crate) preempts: bool,
+    /// It has a second output, and only one of them may be in flight.
+    pub(crate) exclusive: bool,
 }
 
 /// What is on its way.
@@ -131,6 +141,8 @@ enum Parcel {
     ToTwin(Input),
     Board {
         boot: u32,
+        /// Of the second output.
+        other: bool,
         timer: Timer,
     },
     Reconnect,
@@ -152,6 +164,8 @@ pub(crate) struct Caller {
     /// connection ended in the same moment.
     pub(crate) sent: Vec<(u64, Duration, Option<Arc<str>>)>,
     pub(crate) ended: bool,
+    /// It is about the second output.
+    pub(crate) other: bool,
     /// It wants an action, not a value.
     pub(crate) runs: bool,
     /// Its command was written to the socket, as far as the twin knows.
@@ -180,6 +194,8 @@ pub(crate) struct Moment {
 pub(crate) struct World {
     pub(crate) twin: Twin,
     pub(crate) board: Board,
+    /// The second output.
+    pub(crate) other: Option<Board>,
     pub(crate) now: u64,
     start: Instant,
     pub(crate) settings: Settings,
@@ -205,6 +221,7 @@ pub(crate) struct World {
     // What has reached the twin.
     pub(crate) hub_boot: Option<u32>,
     pub(crate) last_word: Option<LastWord>,
+    pub(crate) other_word: Option<LastWord>,
     /// When anything was last heard, before the present moment.
     pub(crate) heard_before: Option<Instant>,
     /// What has ended in the present moment.
@@ -246,16 +263,23 @@ impl World {
                 ..Terms::default()
             },
         };
+        let board = Board::new("relay".into(), feedback, (u64::from(setting.expected_ms) * 3 / 4).max(1));
+        let other = setting.exclusive.then(|| board.beside("second".into()));
+        let second = Property { name: "second".into(), terms: Terms::default(), ..property.clone() };
+        let mut properties = vec![property];
+        properties.extend(setting.exclusive.then_some(second));
         let mut world = Self {
             twin: Twin::new(DeviceId::new("lamp").expect("a device id"), settings.clone()),
-            board: Board::new("relay".into(), feedback, (u64::from(setting.expected_ms) * 3 / 4).max(1)),
+            board,
+            other,
             now: 0,
             start,
             settings,
             metered: setting.metered,
             measured: None,
             description: Arc::new(Description {
-                properties: vec![property],
+                exclusive: if setting.exclusive { vec![vec!["relay".into(), "second".into()]] } else { Vec::new() },
+                properties,
                 actions: vec![Action {
                     name: "press".into(),
                     role: Role::Other,
@@ -263,6 +287,7 @@ impl World {
                     expected_ms: 300,
                     repeatable: false,
                 }],
+                level: if setting.preempts { 3 } else { 2 },
                 ..Description::default()
             }),
             random: setting.seed | 1,
@@ -281,6 +306,7 @@ impl World {
             order: Vec::new(),
             hub_boot: None,
             last_word: None,
+            other_word: None,
             heard_before: None,
             newly_ended: Vec::new(),
             outcomes: BTreeSet::new(),
@@ -371,27 +397,35 @@ impl World {
                 let (caller, action) = (who_is(self.order.len()), "press".into());
                 self.apply(Input::Run { op, caller, action, args: Vec::new(), answer_by });
             }
+            Step::Other { on, limit_ms, who } => {
+                if self.other.is_some() {
+                    let (op, answer_by) = self.caller(Some(Value::Bool(*on)), *limit_ms);
+                    self.callers.get_mut(&op).expect("a caller").other = true;
+                    let wish = Wish::to("second", Value::Bool(*on));
+                    self.apply(Input::Set { op, caller: who_is(*who), wish, answer_by });
+                }
+            }
             Step::Cancel { back } => {
                 let Some(op) = self.order.iter().rev().nth(*back).cloned() else { return };
                 self.callers.get_mut(&op).expect("a caller").gone = true;
                 self.apply(Input::Cancel { op });
             }
-            Step::Fault(fault) => self.board.switch(now, *fault),
+            Step::Fault(fault) => self.outputs().for_each(|board| board.switch(now, *fault)),
             Step::Repair => {
                 self.noise = 0;
                 self.lag = 0;
-                self.board.repair(now);
+                self.outputs().for_each(|board| board.repair(now));
                 if self.bus_down {
                     self.bus_down = false;
                     self.apply(Input::BusUp);
                 }
             }
             Step::Touch { told } => self.board.touch(*told),
-            Step::Periodic => self.board.state(None, Cause::Periodic),
+            Step::Periodic => self.outputs().for_each(|board| board.state(None, Cause::Periodic)),
             Step::Heartbeat => self.board.heartbeat(),
             Step::Drop { away_ms, noticed } => self.break_connection(*away_ms, *noticed),
             Step::Reboot { away_ms } => {
-                self.board.reboot();
+                self.outputs().for_each(Board::reboot);
                 self.break_connection(*away_ms, true);
             }
             Step::Leftover { retained } => self.leftover(*retained),
@@ -424,6 +458,7 @@ impl World {
             states: 0,
             sent: Vec::new(),
             ended: false,
+            other: false,
             runs: false,
             written: false,
             stage: Stage::WaitingBroker,
@@ -448,7 +483,7 @@ impl World {
     fn leftover(&mut self, retained: bool) {
         let (Some(op), Some(boot)) = (self.order.last().cloned(), self.hub_boot) else { return };
         let Some(value) = self.callers[&op].wish.clone() else { return };
-        let name: PropertyName = "relay".into();
+        let name: PropertyName = if self.callers[&op].other { "second".into() } else { "relay".into() };
         let boot = if retained { boot_token(boot) } else { boot_token(0) };
         let seq = 1 + u32::try_from(self.below(200)).expect("small");
         let body = match self.below(2) {
@@ -466,7 +501,7 @@ impl World {
             caller.told_by_fleet |= caller.replies.is_empty() && caller.states == 0;
             caller.ended = true;
         }
-        self.last_word = None;
+        (self.last_word, self.other_word) = (None, None);
         self.apply(Input::Restored(memory));
     }
 
@@ -475,14 +510,15 @@ impl World {
         match parcel {
             Parcel::ToBoard { connection, sent_at, session, command } => {
                 if self.board_connection == Some(connection) {
-                    self.board.receive(now, sent_at, &session, command);
+                    self.receive(sent_at, &session, &command);
                 }
             }
             Parcel::ToHub { connection, event } => self.deliver(connection, event),
             Parcel::ToTwin(input) => self.apply(input),
-            Parcel::Board { boot, timer } => {
+            Parcel::Board { boot, other, timer } => {
                 if boot == self.board.boot {
-                    self.board.fire(now, &timer);
+                    let of = if other { self.other.as_mut() } else { Some(&mut self.board) };
+                    of.expect("an output").fire(now, &timer);
                 }
             }
             Parcel::Reconnect => {
@@ -494,6 +530,9 @@ impl World {
                     (self.last_down, self.last_up) = (now, now);
                     self.apply(Input::Connected { connection: self.connections });
                     self.board.connect(self.description.clone());
+                    if let Some(other) = &mut self.other {
+                        other.connect_beside(&mut self.board);
+                    }
                 }
             }
         }
@@ -511,21 +550,56 @@ impl World {
         }
     }
 
+    fn outputs(&mut self) -> impl Iterator<Item = &mut Board> {
+        std::iter::once(&mut self.board).chain(&mut self.other)
+    }
+
+    /// A command reaches the output that it is for, or all.
+    fn receive(&mut self, sent_at: u64, session: &Arc<str>, command: &Command) {
+        let now = self.now;
+        let of = match command {
+            Command::Set { property, .. } | Command::GetState { property: Some(property), .. } => {
+                Some(property.clone())
+            }
+            Command::Run { .. } => Some("relay".into()),
+            Command::GetState { property: None, .. } | Command::Welcome { .. } | Command::Withdraw { .. } => None,
+        };
+        for board in self.outputs().filter(|board| of.as_ref().is_none_or(|of| board.property == *of)) {
+            board.receive(now, sent_at, session, command.clone());
+        }
+    }
+
+    /// The output that an operation is about.
+    pub(crate) fn output(&self, op: &OpId) -> &Board {
+        self.other.as_ref().filter(|_| self.callers[op].other).unwrap_or(&self.board)
+    }
+
+    /// What was heard last of the output that an operation is about.
+    pub(crate) fn word(&self, op: &OpId) -> Option<&LastWord> {
+        if self.callers[op].other { self.other_word.as_ref() } else { self.last_word.as_ref() }
+    }
+
     /// Takes what the board has said and set up.
     fn carry(&mut self) {
-        let fell = std::mem::take(&mut self.board.fell);
+        let mut fell = false;
+        self.outputs().for_each(|board| fell |= std::mem::take(&mut board.fell));
         self.carry_out_of_board();
         if fell {
-            self.board.reboot();
+            self.outputs().for_each(Board::reboot);
             self.break_connection(800, true);
         }
     }
 
     fn carry_out_of_board(&mut self) {
-        for (at, timer) in std::mem::take(&mut self.board.timers) {
-            self.put(at, Parcel::Board { boot: self.board.boot, timer });
+        let (mut timers, mut events) = (Vec::new(), Vec::new());
+        for (number, board) in self.outputs().enumerate() {
+            timers.extend(std::mem::take(&mut board.timers).into_iter().map(|(at, timer)| (at, number == 1, timer)));
+            events.append(&mut board.out);
         }
-        for event in std::mem::take(&mut self.board.out) {
+        for (at, other, timer) in timers {
+            self.put(at, Parcel::Board { boot: self.board.boot, other, timer });
+        }
+        for event in events {
             let hello = matches!(event, Event::Hello(_));
             let Some(connection) = self.board_connection else {
                 // Kept in the outbox, sent again after the reconnect; or lost.
@@ -624,7 +698,7 @@ impl World {
         if let Input::Greeted { hello, .. } = input {
             let boot = number(&hello.boot);
             if self.hub_boot != Some(boot) || !ignored {
-                self.last_word = None;
+                (self.last_word, self.other_word) = (None, None);
             }
             self.hub_boot = Some(boot);
             if !ignored {
@@ -651,10 +725,15 @@ impl World {
     }
 
     fn heard(&mut self, boot: u32, seq: u32) {
-        let Some(truth) = self.board.reports.get(&(boot, seq)).filter(|truth| truth.carried) else { return };
-        if self.last_word.as_ref().is_none_or(|word| word.seq < seq) {
-            self.last_word =
-                Some(LastWord { seq, relay: truth.relay, finished: [truth.finished.clone(), truth.about.clone()] });
+        let outputs = [(Some(&self.board), &mut self.last_word), (self.other.as_ref(), &mut self.other_word)];
+        for (board, last_word) in outputs {
+            let truth = board.and_then(|board| board.reports.get(&(boot, seq)));
+            if let Some(truth) = truth.filter(|truth| truth.carried)
+                && last_word.as_ref().is_none_or(|word| word.seq < seq)
+            {
+                let finished = [truth.finished.clone(), truth.about.clone()];
+                *last_word = Some(LastWord { seq, relay: truth.relay, finished });
+            }
         }
     }
 
@@ -743,10 +822,11 @@ impl World {
         if let Command::Run { op, ttl, .. } = &command {
             self.notice_sent(op, *ttl);
         }
-        if let Command::Set { op, .. } = &command
+        if let Command::Set { op, property, .. } = &command
             && !self.callers.contains_key(op)
         {
             self.nobody(op);
+            self.callers.get_mut(op).expect("just made").other = *property == "second".into();
         }
         let op = if let Command::Run { op, .. } = &command {
             Some(op.clone())

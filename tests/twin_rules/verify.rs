@@ -197,3 +197,19 @@ fn s3_10_what_was_to_be_measured_is_no_late_success_by_the_devices_own_word() {
     bench.tells(21_000, ON, truetwin::twin::input::Cause::Periodic, Some("a"));
     assert!(!bench.check(21_100, "a").late_success);
 }
+
+#[test]
+fn s3_10_an_answer_to_a_question_of_the_run_before_counts_for_nothing() {
+    let mut bench = completed(ON, 0.0);
+    assert_eq!(bench.check(410, "a").stage, Stage::WaitingSensor);
+    bench.reboot("boot2");
+    bench.connect(420);
+    bench.hello(430, OFF, None);
+    assert_eq!(bench.sets(), [op("a"), op("a")]);
+    measures(&mut bench, 440, watts(40.0));
+    assert!(bench.replies("a").is_empty(), "it was measured before the reboot");
+    bench.begin(450, "a");
+    bench.completed(700, "a", ON);
+    measures(&mut bench, 750, watts(40.0));
+    assert_eq!(bench.outcome("a").0, Outcome::Converged);
+}
