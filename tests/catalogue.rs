@@ -317,6 +317,7 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         reverted: false,
         joined: None,
         superseded_by: None,
+        kept: false,
         limited: false,
     }
 }

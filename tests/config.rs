@@ -65,6 +65,11 @@ fn s7_1_a_scene_is_read_shown_and_read_again_and_each_mistake_has_its_line() {
             "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\" }]",
             "f:3:12: scene.0.members.0 is without one of these",
         ),
+        (
+            "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\", property = \"b\", value = true }, \
+             { device = \"a\", property = \"b\", value = false }]",
+            "f:3:60: scene.0.members.1 is b of a a second time",
+        ),
         ("[[scene]]\nname = \"x\"\nmembers = [{ dev = 1 }]", "f:3:14: unknown key scene.0.members.0.dev"),
     ];
     for (text, expected) in cases {
@@ -109,6 +114,9 @@ fn s3_10_a_verifier_without_a_condition_is_refused_and_so_is_a_condition_that_is
     let section = "[devices.pump.properties.power]\n";
     let error = Config::parse("f", &format!("{section}verify_with = \"meter.watts\"")).unwrap_err().to_string();
     assert!(error.contains("verify_expect"), "{error}");
+    let itself = format!("{section}verify_with = \"pump.power\"\nverify_expect = \"true: equals true\"");
+    let error = Config::parse("f", &itself).unwrap_err().to_string();
+    assert!(error.contains("itself"), "{error}");
     for bad in [
         "verify_with = \"meter\"",
         "verify_with = \"Meter.watts\"",

@@ -28,6 +28,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
             (result, next) = (ResultWord::Confirmed, Next::None);
             (voice.late_success(), Some(pick(lang, "先说更正。", "Say the correction first.")))
         }
+        (false, false) if settled.kept => (voice.kept(), Some(voice.kept_note())),
         (false, false) => (voice.say(), voice.note()),
     };
     let found = settled.found.as_ref();
@@ -53,7 +54,11 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         attribution: success.then(|| settled.attribution.as_str()),
         late_success: settled.late_success.then_some(true),
         reverted: settled.reverted.then_some(true.into()),
-        may_move_late: may_move_late(voice.outcome, naming.level),
+        may_move_late: if settled.kept && result != ResultWord::Confirmed {
+            Some(true)
+        } else {
+            may_move_late(voice.outcome, naming.level)
+        },
         measured: settled.measured.as_ref().map(MeasuredFacts::of),
         joined: settled.joined.as_ref().map(ToString::to_string),
         superseded_by: settled.superseded_by.as_ref().map(|v| json_value(v, naming.role)),
@@ -233,6 +238,20 @@ impl Voice<'_> {
             }
         };
         Some(pick(self.lang, zh, en))
+    }
+
+    /// A set point stays wished for, and may be reached after this answer.
+    fn kept(&self) -> String {
+        let say = self.say();
+        self.both(format!("{say}还会继续试。"), format!("{say} The hub keeps trying."))
+    }
+
+    fn kept_note(&self) -> &'static str {
+        pick(
+            self.lang,
+            "中枢会继续试，晚一点可能会动：要说出来；不要自动重试。",
+            "The hub keeps trying, so it may move later: say so; do not retry on your own.",
+        )
     }
 
     pub(super) fn both(&self, zh: String, en: String) -> String {

@@ -78,6 +78,11 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
                 );
                 return broken("verify_with", None, problem);
             }
+            // What a property says of itself is no measurement, and would be called one.
+            if owner.verify_with.as_ref().is_some_and(|w| w.device == *device && *w.property == **property) {
+                let problem = format!("of {property} of {device} is that property itself; another one must measure it");
+                return broken("verify_with", None, problem);
+            }
         }
     }
     Ok(())

@@ -84,11 +84,15 @@ impl Reader<'_> {
             };
             let allowed = "device = an id, property = 1 to 32 bytes, value = true, false, a number or a text of at most 128 \
                            bytes, required = true or false";
-            let (Some(device), Some(property), Some(value), Some(required)) = (device, property, wanted, required)
+            let (Some(device), Some(property), Some(wanted), Some(required)) = (device, property, wanted, required)
             else {
                 return Err(self.bad(value, path, "without one of these or with a wrong one", allowed));
             };
-            members.push(Member { device, property: property.into(), value, required });
+            if members.iter().any(|m: &Member| m.device == device && *m.property == *property) {
+                let found = format!("{property} of {device} a second time");
+                return Err(self.bad(value, path, &found, "each property once"));
+            }
+            members.push(Member { device, property: property.into(), value: wanted, required });
         }
         Ok(members)
     }

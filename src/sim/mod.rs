@@ -269,16 +269,17 @@ impl Handle {
         self.change(|control| control.stop = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut Control)) {
-        // Between two turns of the device, never in one: a command sent after this returns meets the new fault.
+    /// Changes the control between two turns of the device, never in one: a command sent after this returns meets the new
+    /// fault. The world is bent before, not within: what is due in it may be a reboot, which changes the control itself.
+    fn change(&self, change: impl Fn(&mut Control)) {
         let _between_turns = self.world.turn();
-        self.world.control.send_modify(|control| {
-            let before = control.fault;
-            change(control);
-            if control.fault != before {
-                self.world.bend(control.fault);
-            }
-        });
+        let before = *self.world.control.borrow();
+        let mut after = before;
+        change(&mut after);
+        if after.fault != before.fault {
+            self.world.bend(after.fault);
+        }
+        self.world.control.send_modify(change);
     }
 }
 
@@ -372,5 +373,19 @@ mod tests {
     fn the_password_is_shown_nowhere() {
         let options = Options::new(([127, 0, 0, 1], 1883).into(), "socket", "hush");
         assert!(!format!("{options:?}").contains("hush"));
+    }
+
+    #[test]
+    fn a_fault_changes_while_a_reboot_is_due() {
+        let options = Options::default();
+        let world = World::new(&options, mpsc::channel(EVENTS_KEPT).0);
+        let handle = Handle { world: world.clone(), options: Arc::new(options), second: Arc::default() };
+        world.schedule(&mut world.lock(), 0.0, world::Event::Reboot);
+        let (done, waiting) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            handle.set_fault(Fault::Stuck);
+            done.send(handle.world.control.borrow().boots)
+        });
+        assert_eq!(waiting.recv_timeout(std::time::Duration::from_secs(60)), Ok(1), "it waits for itself");
     }
 }

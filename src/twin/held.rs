@@ -12,7 +12,7 @@ use crate::{
         reported::Change,
         waiter::{Hears, Waiter},
         wish::{CallerId, Target, Wish},
-        words::{HeldState, HeldWish, OpId, Outcome, Reason, Reply},
+        words::{HeldState, HeldWish, OpId, Outcome, Reason, Reply, Settled},
     },
 };
 
@@ -110,6 +110,31 @@ impl Twin {
         held.reason = reason.filter(|_| !held.met);
         held.attempts = if held.met { 0 } else { held.attempts.saturating_add(1) };
         held.next_at = now + pause(&held.op, held.attempts);
+    }
+
+    /// Whether a value is what the hub still tries to bring a held property to.
+    pub(super) fn pursues(&self, property: &PropertyName, wish: Option<&Value>) -> bool {
+        self.held.get(property).is_some_and(|held| held.wants() && Some(&held.value) == wish)
+    }
+
+    /// A held wish has come true: whoever was told that it had not, and that it is tried again, is owed that (semantics 6.3).
+    /// From the latest back, as long as it is the same wish.
+    pub(super) fn note_kept(&mut self, now: Instant, settled: &Settled) {
+        let (device, watch) = (&self.device, self.settings.watch);
+        let of_property = self.records.iter_mut().rev().filter(|r| r.settled.property == settled.property);
+        for record in of_property.take_while(|r| r.settled.kept && r.settled.wish == settled.wish) {
+            let told = record.waiters.iter().any(|waiter| waiter.told().is_some());
+            if !told || record.settled.late_success || now.saturating_duration_since(record.ended_at) > watch {
+                continue;
+            }
+            record.settled.late_success = true;
+            record.settled.kept = false;
+            record.settled.confirmed_by = settled.confirmed_by;
+            record.settled.attribution = settled.attribution;
+            record.settled.found.clone_from(&settled.found);
+            record.ended_at = now;
+            self.effects.extend(record.news(device));
+        }
     }
 
     /// The caller of a wish was refused: nothing moves for it, not later either.
@@ -233,7 +258,7 @@ impl Twin {
     }
 
     /// The stored wish of that operation, as its caller was told.
-    pub(super) fn stored(&self, now: Instant, op: &OpId) -> Option<crate::twin::words::Settled> {
+    pub(super) fn stored(&self, now: Instant, op: &OpId) -> Option<Settled> {
         let of = |held: &&Held| held.stored.as_ref().is_some_and(|(waiter, _)| waiter.op == *op);
         let (name, held) = self.held.iter().find(|(_, held)| of(held))?;
         let (waiter, since) = held.stored.clone()?;

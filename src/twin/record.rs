@@ -81,6 +81,9 @@ impl Twin {
         self.note_end(now, &operation, outcome, reason);
         self.held_ended(now, &operation, outcome, reason);
         let settled = self.settled(now, &operation, outcome, reason);
+        if success {
+            self.note_kept(now, &settled);
+        }
         if let (false, Some((stage, spent))) = (success, settled.stages.last()) {
             self.effects.push_back(Effect::StageLeft { stage: *stage, spent: *spent });
         }
@@ -199,6 +202,7 @@ impl Twin {
             joined: None,
             superseded_by: operation.superseded_by.clone(),
             limited: operation.limited,
+            kept: !success && outcome != Outcome::Working && self.pursues(&operation.property, operation.wish.as_ref()),
         }
     }
 
@@ -261,6 +265,7 @@ impl Twin {
         let waiter = record.waiters.iter().find(|waiter| Some(&waiter.op) == caller);
         let mut settled = waiter.map_or_else(|| record.settled.clone(), |waiter| seen_by(&record.settled, waiter));
         let since = now.saturating_duration_since(record.ended_at);
+        settled.kept &= self.pursues(&settled.property, settled.wish.as_ref());
         if let Some(found) = &mut settled.found {
             // A reading of then is no reading of now.
             found.age += since;

@@ -367,6 +367,8 @@ pub struct Settled {
     pub superseded_by: Option<Value>,
     /// The wish was relative and would have gone beyond the range: it went to the range's end (semantics 4.6).
     pub limited: bool,
+    /// It is no success, and the wish is a set point that stays: the hub sends it again (semantics 6.2).
+    pub kept: bool,
 }
 
 /// Why nothing was begun: the facts behind a [`RefusalWord`].
@@ -548,6 +550,7 @@ impl Settled {
             joined: None,
             superseded_by: None,
             limited: false,
+            kept: false,
         }
     }
 }

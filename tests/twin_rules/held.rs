@@ -78,6 +78,30 @@ fn s6_2_a_held_wish_that_failed_is_sent_again_after_growing_pauses() {
 }
 
 #[test]
+fn s6_2_an_attempt_that_failed_says_that_it_is_tried_again_and_its_caller_is_owed_the_end() {
+    let mut bench = online();
+    bench.set(0, "a", n(50.0), 8_000);
+    bench.until(1_900);
+    let (_, settled) = bench.settled("a");
+    assert_eq!((settled.outcome, settled.kept), (Outcome::TimedOut, true));
+    assert_eq!(sent(&bench).len(), 2, "it is sent again");
+    assert!(bench.check(1_900, "a").kept);
+    obeys(&mut bench, 1_910);
+    let owed: Vec<_> = bench
+        .effects
+        .iter()
+        .filter_map(|(_, e)| if let Effect::Owed { correction, .. } = e { Some(correction) } else { None })
+        .map(|c| (c.operation.as_str(), c.settled.outcome, c.settled.late_success, c.settled.kept))
+        .collect();
+    assert_eq!(owed, [("a", Outcome::TimedOut, true, false)]);
+    assert!(bench.check(4_000, "a").late_success);
+    // What another value has taken the place of is not tried again.
+    bench.set(5_000, "b", n(60.0), 13_000);
+    bench.set(5_010, "c", n(70.0), 13_000);
+    assert!(!bench.settled("b").1.kept);
+}
+
+#[test]
 fn s6_2_the_pauses_are_the_same_for_the_same_operation_and_others_for_another() {
     let times = |id: &str| {
         let mut bench = online();

@@ -35,8 +35,8 @@ pub(super) fn settled() -> impl Strategy<Value = Settled> {
         select(EVIDENCE.to_vec()),
         select(Attribution::ALL.to_vec()),
     );
-    let rest = (prop::option::of(secs()), secs(), prop::bool::weighted(0.1), prop::bool::weighted(0.1));
-    (facts, rest).prop_map(|(f, (eta, elapsed, late_success, reverted))| Settled {
+    let rest = (prop::option::of(secs()), secs(), prop::bool::weighted(0.1), prop::bool::weighted(0.1), any::<bool>());
+    (facts, rest).prop_map(|(f, (eta, elapsed, late_success, reverted, kept))| Settled {
         op: OpId::new("4f1c00aa11bb"),
         device: DeviceId::new("lamp").expect("an id"),
         property: "relay".into(),
@@ -61,6 +61,7 @@ pub(super) fn settled() -> impl Strategy<Value = Settled> {
         joined: None,
         superseded_by: f.0.1,
         limited: f.0.2,
+        kept: kept && !f.1.is_success(),
     })
 }
 
