@@ -9,7 +9,7 @@ use std::{
 use super::Caller;
 use crate::{
     property::{DeviceId, PropertyName, Value},
-    twin::words::{OpId, Outcome, Reason, Settled},
+    twin::words::{OpId, Outcome, Settled},
 };
 
 /// Operations that are remembered over all devices: a day of a busy home. The oldest is forgotten; `check_operation` then
@@ -38,7 +38,7 @@ impl Called {
         let (property, value) = self.about.clone();
         self.removed.then(|| Settled {
             outcome: Outcome::Removed,
-            reason: Some(Reason::HubStopping),
+            reason: None,
             ..Settled::unknown(self.op.clone(), self.device.clone(), property, value)
         })
     }

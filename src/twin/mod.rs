@@ -350,10 +350,15 @@ impl Twin {
     /// refused.
     fn end_all(&mut self, now: Instant, outcome: Outcome, refusal: &Refusal) {
         self.stopping = true;
+        // That a device was removed says all; the hub goes on.
+        let reason = (outcome != Outcome::Removed).then_some(Reason::HubStopping);
         let open: Vec<OpId> = self.operations.keys().cloned().collect();
         for op in open {
             match self.operations.get(&op).is_some_and(Operation::sent) {
-                true => self.give_up(now, &op, outcome, Reason::HubStopping),
+                true => {
+                    self.send(input::Command::Withdraw { op: op.clone() });
+                    self.end(now, &op, outcome, reason);
+                }
                 false => self.refuse_waiting(&op, refusal),
             }
         }

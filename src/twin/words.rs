@@ -223,7 +223,7 @@ words! {
         PropertyChanged = "property_changed",
         /// The hub's actor of this device was restarted.
         ActorRestarted = "actor_restarted",
-        /// The hub is stopping, or the device was removed from it.
+        /// The hub is stopping.
         HubStopping = "hub_stopping",
         /// The bus lost the command.
         BrokerDown = "broker_down",

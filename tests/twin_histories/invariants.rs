@@ -202,8 +202,10 @@ fn failing_stage_is_the_one_in_the_table(world: &World, moment: &Moment) {
             (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),
         };
         assert_eq!(settled.stage, stage, "{op}: {} {:?}", settled.outcome, settled.reason);
-        let needs_none =
-            matches!(settled.outcome, Outcome::Converged | Outcome::Already | Outcome::Working | Outcome::Superseded);
+        let needs_none = matches!(
+            settled.outcome,
+            Outcome::Converged | Outcome::Already | Outcome::Working | Outcome::Superseded | Outcome::Removed
+        );
         assert!(settled.reason.is_none() == needs_none || settled.reason == Some(Reason::Offline));
     }
 }

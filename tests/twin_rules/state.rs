@@ -205,7 +205,8 @@ fn s2_8_a_device_that_is_removed_answers_everything_that_waits() {
     bench.toggle(120, "b", 8000);
     bench.at(130, Input::Query { op: op("q"), answer_by: bench.time(8_000) });
     bench.at(200, Input::Removed);
-    assert_eq!(bench.outcome("a").0, Outcome::Removed);
+    let (outcome, _, reason) = bench.outcome("a");
+    assert_eq!((outcome, reason), (Outcome::Removed, None), "the hub goes on");
     assert!(bench.withdrawn("a"));
     assert!(matches!(bench.refusal("b").1, Refusal::UnknownDevice { .. }));
     assert!(matches!(bench.told("q").1, Err(Refusal::UnknownDevice { .. })));
