@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{config, control, data};
+use crate::{config, control, data, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,12 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if error.is::<config::Error>() {
         return Some(Exit::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<sim::Error>() {
+        return match error {
+            sim::Error::Device(_) | sim::Error::Speed(_) | sim::Error::Control(..) => Some(Exit::Usage),
+            sim::Error::Start(_) | sim::Error::Output(_) => None,
+        };
     }
     if let Some(error) = error.downcast_ref::<listen::Error>() {
         return Some(if error.is_taken() { Exit::Taken } else { Exit::Usage });

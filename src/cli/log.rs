@@ -6,12 +6,13 @@ use tracing_subscriber::{EnvFilter, fmt};
 
 use super::exit::{Exit, Failure};
 
-/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info; rumqttd opens spans for each message at error,
+/// What is logged if `RUST_LOG` says nothing: rmcp tells each request at info, and a hub that is not there as an error of its
+/// transport, which the command says in a sentence; rumqttd opens spans for each message at error,
 /// and what can go wrong in it the bus watches for itself.
-const DEFAULT: &str = "info,rmcp=warn,rumqttd=off";
+const DEFAULT: &str = "info,rmcp=warn,rmcp::transport=off,rumqttd=off";
 
 /// The same for commands that are there to be read themselves: only what needs somebody's attention.
-const QUIET: &str = "warn,rumqttd=off";
+const QUIET: &str = "warn,rmcp::transport=off,rumqttd=off";
 
 /// Starts logging; a second call changes nothing. `quiet`: the command's own words are what it is for.
 pub(super) fn start(quiet: bool) -> Result<(), Failure> {

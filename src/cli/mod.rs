@@ -52,7 +52,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Demo(args) => block_on(run::demo(args)),
         Command::Mcp(args) if args.print_config => {
-            say(&mcp_config(&std::env::current_exe().context("cannot find my own path")?, &folder()?))
+            let program = std::env::current_exe().context("cannot find my own path")?;
+            say(&mcp_config(&program, &folder()?, &args))
         }
         Command::Mcp(args) => block_on(run::mcp(args, folder()?)),
         Command::Sim(args) => run::sim(&args),
@@ -82,7 +83,7 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
     // One thread for all that is asynchronous; the bus has its own, and what blocks has threads for that. A call goes through
     // a dozen tasks and hardly computes: on one thread each hands over to the next without waking a processor, which took
-    // longer than the work. It is also all that a home needs (README, *How fast*).
+    // longer than the work. It is also all that a home needs (README, *What is honest*).
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
     let done = runtime.block_on(work);
@@ -133,8 +134,17 @@ fn unexpected(response: &Response) -> anyhow::Result<Exit> {
 }
 
 /// What Claude Desktop and its like want to have in their configuration.
-fn mcp_config(program: &Path, folder: &Path) -> String {
-    let server = serde_json::json!({ "command": program, "args": ["mcp", "--data", folder] });
+fn mcp_config(program: &Path, folder: &Path, args: &McpArgs) -> String {
+    let mut words = vec![serde_json::json!("mcp"), serde_json::json!("--data"), serde_json::json!(folder)];
+    let mut flag =
+        |name: &str, value: Option<serde_json::Value>| words.extend(value.into_iter().flat_map(|v| [name.into(), v]));
+    // The client starts it in a folder of its own: a path that is relative here would lead elsewhere there.
+    let config = args.inside.config.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    flag("--config", config.map(|file| serde_json::json!(file)));
+    flag("--mqtt", args.inside.mqtt.map(|address| serde_json::json!(address)));
+    flag("--http", args.inside.http.map(|address| serde_json::json!(address)));
+    flag("--hub", args.hub.as_ref().map(|hub| serde_json::json!(hub)));
+    let server = serde_json::json!({ "command": program, "args": words });
     let config = serde_json::json!({ "mcpServers": { "truetwin": server } });
     format!("{config:#}\n")
 }

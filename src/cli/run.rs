@@ -137,7 +137,7 @@ pub(super) async fn call(
 ) -> anyhow::Result<Exit> {
     let url = mcp_url(&data::read_hub_json(&folder)?.http);
     // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
-    let no_hub = |error| Failure { exit: Exit::NoHub, message: format!("no hub answers at {url}: {error}") };
+    let no_hub = |error: mcp::ClientError| Failure { exit: Exit::NoHub, message: error.to_string() };
     let client = mcp::Client::connect(&url).await.map_err(no_hub)?;
     let called = client.call(&tool, arguments.into()).await;
     let tools = if called.is_err() { client.tools().await.ok() } else { None };

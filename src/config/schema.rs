@@ -129,9 +129,9 @@ section! {
 section! {
     /// How much may wait, and how often a part may fail.
     Limits {
-        /// Operations that may wait on one property behind the one that runs. One more is refused at once: a queue
-        /// behind a slow relay only makes late answers.
-        queued_per_property: usize = 8, within(1, 256);
+        /// Operations of one caller that may wait on one device behind the one that runs; of all callers together it is 32.
+        /// One more is refused at once: a queue behind a slow relay only makes late answers.
+        queued_per_caller: usize = 8, within(1, 32);
         /// Ended operations that are remembered for each device, for check_operation. The oldest is forgotten.
         records_per_device: usize = 32, within(1, 4_096);
         /// How often the part of the hub that serves one device may fail within actor_restarts_window_ms and be

@@ -127,7 +127,12 @@ fn sample_text() -> DeviceText {
 }
 
 fn sample_property() -> PropertySettings {
+    let some = |text: &str| Some(text.to_owned());
     PropertySettings {
+        name: some("reading lamp"),
+        name_zh: some("阅读灯"),
+        room: some("bedroom"),
+        room_zh: some("卧室"),
         stable_ms: Some(200),
         required_evidence: Some(Evidence::Firmware),
         expected_ms: Some(300),

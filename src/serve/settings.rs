@@ -24,7 +24,7 @@ pub(super) fn twin(config: &Config, started: Instant) -> Settings {
         just_started: ms(timing.just_started_ms),
         heartbeat: ms(timing.heartbeat_ms),
         reconcile: ms(timing.reconcile_ms),
-        queued_max: config.limits.queued_per_property,
+        queued_max: config.limits.queued_per_caller,
         records_max: config.limits.records_per_device,
         ..Settings::new(started)
     }
