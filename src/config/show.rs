@@ -149,7 +149,6 @@ fn sample_property() -> PropertySettings {
             (Some(Value::Bool(false)), Predicate::AtMost(1.0)),
         ])),
         verify_within_ms: Some(2_000),
-        ..PropertySettings::default()
     }
 }
 
