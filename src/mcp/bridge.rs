@@ -17,7 +17,7 @@ use rmcp::{
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::{Client, ClientError, result};
+use super::{Client, ClientError, handler::result};
 use crate::{answer, names::Lang};
 
 /// How long a hub may take to say that it is there, or to open a session. It does neither with devices, so a second is long.

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{Server, delivery::Delivered, inflight::InFlight};
+use crate::authz::Principal;
 
 /// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
@@ -74,7 +75,7 @@ struct Door {
 
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
 pub fn router(server: Server, http: Http) -> Router {
-    server.announce();
+    server.announce(Principal::Http);
     let mut sessions = LocalSessionManager::default();
     sessions.session_config = session_config();
     let sessions = Arc::new(sessions);

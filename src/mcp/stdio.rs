@@ -4,6 +4,7 @@ use rmcp::{ServiceExt, service::QuitReason};
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
+use crate::authz::Principal;
 
 /// Why the server on standard input and output ended otherwise than by its client or by being told to.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +22,7 @@ pub enum StdioError {
 /// # Errors
 /// [`StdioError`] if no session could be opened, or its task failed.
 pub async fn run(server: Server, stop: CancellationToken) -> Result<(), StdioError> {
-    server.announce();
+    server.announce(Principal::Stdio);
     let serving = server.serve_with_ct(rmcp::transport::stdio(), stop.clone()).await;
     let running = match serving {
         Ok(running) => running,

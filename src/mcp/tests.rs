@@ -1,12 +1,18 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use rmcp::model::Implementation;
 use serde_json::{Value as Json, json};
 
-use super::*;
+use super::{
+    call::caught,
+    handler::{client_name, result},
+    *,
+};
 use crate::{
+    answer,
     fleet::Card,
-    names::{Label, Name, Part, Thing},
+    names::{Label, Lang, Name, Part, Thing},
     property::{Class, Description, DeviceId, Evidence, Kind, Property, Role, Terms, Value},
     twin::{
         wish::Wish,

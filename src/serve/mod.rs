@@ -1,6 +1,7 @@
 //! The composition root: builds the parts, connects them, runs them, and stops them in order. The only module that knows
 //! all others.
 
+mod access;
 mod bounded;
 mod doorkeeper;
 mod http;
@@ -191,10 +192,9 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let settings =
-            mcp::Settings { lang: self.config.language(), answer_by_ms: self.config.timing.answer_by_ms.into() };
         let observer = Arc::new(observer::Counted(self.metrics.clone()));
-        mcp::Server::new(self.fleet.clone(), settings, transport, observer).with_scenes(self.config.scenes())
+        let access = Arc::new(access::Policies::new(&self.config));
+        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.

@@ -1,15 +1,14 @@
 //! What the MCP server tells, counted.
 
-use std::time::Duration;
-
 use crate::{mcp, metrics::Metrics, twin::words::RefusalWord};
 
 /// Hands the MCP server's observations to the metrics.
 pub(super) struct Counted(pub(super) Metrics);
 
 impl mcp::Observer for Counted {
-    fn call(&self, tool: &'static str, result: &'static str, elapsed: Duration) {
-        self.0.tool_called(tool, result, elapsed);
+    fn call(&self, ended: &mcp::Ended<'_>) {
+        let result = ended.answer.map_or("cancelled", |answer| answer.result.as_str());
+        self.0.tool_called(ended.tool.as_str(), result, ended.elapsed);
     }
 
     fn refused(&self, refusal: RefusalWord) {

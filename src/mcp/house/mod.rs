@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     answer::{Naming, state_word},
+    authz::Policy,
     fleet::Card,
     names::{self, Found, Known, Lang, Scene},
     property::{DeviceId, Property},
@@ -56,6 +57,11 @@ pub enum Meant<'a> {
 }
 
 impl House {
+    /// The house of a caller: without what it may not read, in its language.
+    pub fn of(cards: &[Card], scenes: Arc<[Scene]>, policy: &Policy) -> Self {
+        Self::new(cards, scenes, policy.lang)
+    }
+
     /// Gives each thing a unique name: its display name, else with its room, else with its id. A group whose names are all
     /// taken by things is none.
     pub fn new(cards: &[Card], scenes: Arc<[Scene]>, lang: Lang) -> Self {

@@ -1,0 +1,151 @@
+//! One call, whatever transport it came over: house, tools, corrections, what is counted.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+
+use rmcp::model::JsonObject;
+use tokio_util::sync::CancellationToken;
+
+use super::{Kept, Server, catalogue::Tool, house::House, session::Guest, tool_list, tools};
+use crate::{
+    answer::{self, Rendered},
+    authz::Principal,
+};
+
+/// A call as it came in.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: JsonObject,
+}
+
+/// Why a call has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    /// No tool of that name is in this caller's catalogue.
+    #[error("no such tool; there are: {}", known.join(", "))]
+    NoSuchTool {
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// The client no longer waits.
+    #[error("cancelled by the client")]
+    Cancelled,
+}
+
+/// A call that has ended, for those who count and keep.
+#[derive(Debug)]
+pub struct Ended<'a> {
+    /// Who asked.
+    pub guest: &'a Guest,
+    /// Which tool.
+    pub tool: Tool,
+    /// With what.
+    pub arguments: &'a JsonObject,
+    /// What was answered, corrections in front; `None` if the client no longer waited.
+    pub answer: Option<&'a Rendered>,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+impl Server {
+    /// A session of a principal; `None` if it may nothing (a revoked token, an endpoint that was removed).
+    pub fn guest(&self, principal: Principal, session: &str) -> Option<Guest> {
+        let policy = self.shared.access.policy(&principal)?;
+        Some(Guest::new(principal, session, policy))
+    }
+
+    /// The tools of a caller.
+    pub fn tools(&self, guest: &Guest) -> Vec<rmcp::model::Tool> {
+        self.house(guest).tools.clone()
+    }
+
+    /// Carries out one call and answers within the caller's limit. `gone` says that the client no longer waits.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
+    pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
+        let started = Instant::now();
+        let kept = self.house(guest);
+        let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
+        else {
+            return Err(NoAnswer::NoSuchTool { known: kept.tools.iter().map(|t| t.name.to_string()).collect() });
+        };
+        let shared = &*self.shared;
+        let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
+        let desk = tools::Desk { fleet: &shared.fleet, observer: shared.observer.as_ref(), latest: &shared.latest };
+        let ended = |answer: Option<&Rendered>| {
+            let elapsed = started.elapsed();
+            shared.observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, elapsed });
+        };
+        let work = tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by);
+        let rendered = tokio::select! {
+            outcome = caught(work) => outcome.unwrap_or_else(|| {
+                tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
+                shared.observer.panicked();
+                answer::internal(guest.policy.lang)
+            }),
+            // The client no longer waits: dropping the work tells the fleet so (semantics 4.7).
+            () = gone.cancelled() => {
+                ended(None);
+                return Err(NoAnswer::Cancelled);
+            }
+        };
+        let rendered = self.corrected(rendered, guest);
+        ended(Some(&rendered));
+        Ok(rendered)
+    }
+
+    /// The house of a caller as it is now; built anew only when the fleet or a policy has changed.
+    pub(super) fn house(&self, guest: &Guest) -> Arc<Kept> {
+        let shared = &*self.shared;
+        // Read before the cards: a change in between is then seen again by the next call instead of being missed.
+        let revision = (shared.fleet.revision(), shared.access.revision());
+        let mut kept = shared.houses.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(known) = kept.get(&guest.principal).filter(|known| known.revision == revision) {
+            return known.clone();
+        }
+        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &guest.policy);
+        let tools = tool_list(&house);
+        let fresh = Arc::new(Kept { revision, house, tools });
+        kept.insert(guest.principal.clone(), fresh.clone());
+        fresh
+    }
+
+    /// An answer with what is owed to its caller in front (semantics 6.3).
+    fn corrected(&self, rendered: Rendered, guest: &Guest) -> Rendered {
+        let owed = self.shared.fleet.corrections_for(&guest.caller);
+        if owed.is_empty() {
+            return rendered;
+        }
+        let house = &self.house(guest).house;
+        let named = owed.into_iter().map(|correction| {
+            let naming = house.naming(&correction.device, Some(&correction.settled.property));
+            (correction.settled, naming)
+        });
+        rendered.corrected(&named.collect::<Vec<_>>(), house.lang())
+    }
+}
+
+/// Runs a future and catches its panic: `None`. The SDK drops the handle of a call's task, so a panic would otherwise
+/// leave the caller without any answer.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    std::future::poll_fn(|context| {
+        // Unwind safety: after a panic the future is never polled again, and what it shares (the fleet's handles, the
+        // kept house) is either whole or behind a lock that forgives poison.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(value)) => Poll::Ready(Some(value)),
+            Err(_panic) => Poll::Ready(None),
+        }
+    })
+    .await
+}
