@@ -28,12 +28,14 @@ use self::{
     recent::{Called, Recent},
     supervisor::FleetMsg,
 };
+pub use crate::device::Stages;
 use crate::{
     device::{Context, DeviceMsg, Shared},
     names::Name,
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         owed::Correction,
+        view::View,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
     },
@@ -122,6 +124,8 @@ struct Inner {
 pub struct Fleet {
     inner: Arc<Inner>,
     supervisor: ActorRef<FleetMsg>,
+    /// Who hears the stages of what is asked for through this handle.
+    stages: Option<Stages>,
 }
 
 /// Why a device could not be added or removed.
@@ -150,7 +154,19 @@ impl Fleet {
         if let Some(asks) = inner.context.take_asks() {
             tokio::spawn(verifier::run(Arc::downgrade(&inner), supervisor.clone(), asks));
         }
-        Ok(Self { inner, supervisor })
+        Ok(Self { inner, supervisor, stages: None })
+    }
+
+    /// The same fleet; the stages of what is asked for through this handle are told while it runs.
+    #[must_use]
+    pub fn telling(&self, stages: Stages) -> Self {
+        Self { stages: Some(stages), ..self.clone() }
+    }
+
+    /// The same fleet, telling no stages.
+    #[must_use]
+    pub fn quiet(&self) -> Self {
+        Self { stages: None, ..self.clone() }
     }
 
     /// Adds a device, or gives one that is there another name.
@@ -198,8 +214,15 @@ impl Fleet {
         let op = OpId::new(&crate::random::id(6));
         let (id, who, property) = (op.clone(), caller.id(), wish.property.clone());
         let value = wish.target.value().cloned();
-        let message =
-            move |port| DeviceMsg::Set { op: id.clone(), caller: who.clone(), wish: wish.clone(), answer_by, port };
+        let stages = self.stages.clone();
+        let message = move |port| DeviceMsg::Set {
+            op: id.clone(),
+            caller: who.clone(),
+            wish: wish.clone(),
+            answer_by,
+            stages: stages.clone(),
+            port,
+        };
         self.operate(caller, device, op, (property, value), answer_by, message).await
     }
 
@@ -214,12 +237,14 @@ impl Fleet {
     ) -> Reply {
         let op = OpId::new(&crate::random::id(6));
         let (id, who, name) = (op.clone(), caller.id(), action.clone());
+        let stages = self.stages.clone();
         let message = move |port| DeviceMsg::Run {
             op: id.clone(),
             caller: who.clone(),
             action: action.clone(),
             args: args.clone(),
             answer_by,
+            stages: stages.clone(),
             port,
         };
         self.operate(caller, device, op, (name, None), answer_by, message).await
@@ -272,6 +297,17 @@ impl Fleet {
             }
         }
         self.call(device, &op, answer_by, DeviceMsg::State).await.map_err(Unanswered::into_refusal)
+    }
+
+    /// All that is known of one device, without asking it. `None` if there is none of that id, or it does not tell by
+    /// `answer_by`.
+    pub async fn view(&self, device: &DeviceId, answer_by: Instant) -> Option<View> {
+        self.call(device, &OpId::new("view"), answer_by, DeviceMsg::View).await.ok()
+    }
+
+    /// Hears whenever something of a device may have changed, until it is removed. `None`: there is no such device.
+    pub fn changes(&self, device: &DeviceId) -> Option<watch::Receiver<u64>> {
+        self.inner.devices.get(device).map(|entry| entry.shared.changes())
     }
 
     /// What became of an operation: by its id, else the latest of this caller on a device, else the device's latest, else

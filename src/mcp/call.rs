@@ -11,7 +11,9 @@ use std::{
 use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Server, catalogue::Tool, house::House, session::Guest, tool_list, tools};
+use super::{
+    Kept, Progress, Server, catalogue::Tool, house::House, resources::resource_list, session::Guest, tool_list, tools,
+};
 use crate::{
     answer::{self, Rendered},
     authz::Principal,
@@ -72,6 +74,20 @@ impl Server {
     /// # Errors
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
+        self.call_with(guest, call, gone, None).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub async fn call_with(
+        &self,
+        guest: &Guest,
+        call: &Call,
+        gone: &CancellationToken,
+        progress: Option<Progress>,
+    ) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
@@ -80,7 +96,13 @@ impl Server {
         };
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
-        let desk = tools::Desk { fleet: &shared.fleet, observer: shared.observer.as_ref(), latest: &shared.latest };
+        let telling = progress.as_ref().map(|progress| progress.of(&shared.fleet));
+        let desk = tools::Desk {
+            fleet: telling.as_ref().unwrap_or(&shared.fleet),
+            observer: shared.observer.as_ref(),
+            latest: &shared.latest,
+            progress: progress.as_ref(),
+        };
         let ended = |answer: Option<&Rendered>| {
             let elapsed = started.elapsed();
             shared.observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, elapsed });
@@ -113,8 +135,8 @@ impl Server {
             return known.clone();
         }
         let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &guest.policy);
-        let tools = tool_list(&house);
-        let fresh = Arc::new(Kept { revision, house, tools });
+        let (tools, resources) = (tool_list(&house), resource_list(&house));
+        let fresh = Arc::new(Kept { revision, house, tools, resources });
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{arguments::Together, house::House};
+use super::{Progress, arguments::Together, house::House, progress::Step};
 use crate::{
     answer::{self, MemberReply, Rendered},
     fleet::{Caller, Fleet},
@@ -82,6 +82,7 @@ pub(super) async fn carry_out(
     wanted: Together,
     caller: &Caller,
     answer_by: Instant,
+    progress: Option<&Progress>,
 ) -> Told {
     let members: Vec<_> = wanted
         .members
@@ -94,7 +95,12 @@ pub(super) async fn carry_out(
         running.spawn(async move { (at, fleet.set(&caller, &member.device, member.wish, answer_by).await) });
     }
     let mut replies: Vec<Option<Reply>> = members.iter().map(|_| None).collect();
+    let mut answered = 0;
     while let Some(ended) = running.join_next().await {
+        answered += 1;
+        if let Some(progress) = progress {
+            progress.tell(Step::Members { answered, of: members.len() });
+        }
         match ended {
             Ok((at, reply)) => replies[at] = Some(reply),
             Err(error) => tracing::error!(%error, "a member of a group or scene was not carried out"),
