@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("names", &["property"]),
     ("twin", &["property"]),
     ("metrics", &["twin"]),
-    ("answer", &["names", "property", "twin"]),
+    ("answer", &["authz", "names", "property", "twin"]),
     ("dialect", &["property", "twin"]),
     ("config", &["names", "property"]),
     ("data", &["property"]),
