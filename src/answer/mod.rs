@@ -3,6 +3,7 @@
 pub mod colour;
 mod confirmed;
 mod correction;
+mod endpoint;
 mod operation;
 mod other;
 mod progress;
@@ -27,6 +28,7 @@ use crate::{
     twin::words::{Measured, Reply, Stage},
 };
 
+pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};
 pub use progress::{members, stage};

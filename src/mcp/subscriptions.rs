@@ -168,6 +168,15 @@ impl Server {
         }
     }
 
+    /// Says in the log when a session has ended, beside the line of its beginning.
+    pub(super) async fn tell_end(&self, peer: &Peer<RoleServer>, client: &str) {
+        while !peer.is_transport_closed() {
+            tokio::time::sleep(CHANGES_EVERY).await;
+        }
+        tracing::info!(transport = self.transport.as_str(), client, "mcp session ended");
+        self.shared.observer.session_ended(self.transport.as_str(), client);
+    }
+
     /// Subscribes a session to a resource; twice is once.
     ///
     /// # Errors
@@ -254,13 +263,5 @@ impl Server {
 impl Subscribed {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Ends>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many resources are subscribed to.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        let mut all = self.lock();
-        all.retain(|_, task| !task.0.is_finished());
-        all.len()
     }
 }

@@ -67,6 +67,11 @@ impl Told {
         self
     }
 
+    /// What became of each member, in the order of the call.
+    pub(super) fn replies(&self) -> impl Iterator<Item = &Reply> {
+        self.members.iter().map(|member| &member.reply)
+    }
+
     /// As the caller hears it.
     pub(super) fn render(&self, lang: Lang) -> Rendered {
         answer::together(&self.name, self.is_scene, &self.members, lang)

@@ -12,6 +12,7 @@ use super::{
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     house::{Entry, House},
+    noted::Noting,
     together::{self, Latest},
 };
 use crate::{
@@ -41,6 +42,8 @@ pub(super) struct Desk<'a> {
     pub(super) latest: &'a Latest,
     /// Where it is told how far the call is.
     pub(super) progress: Option<&'a Progress>,
+    /// What this call turns out to be about.
+    pub(super) noting: &'a Noting,
 }
 
 /// Carries out one call. `house` gives the house as it is now.
@@ -55,7 +58,9 @@ pub(super) async fn call(
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
     if let Ok(Request::Unheard { device }) = &parsed {
+        desk.noting.aims(&Request::Unheard { device: device.clone() });
         if let Some(refusal) = unheard(desk.fleet, device, answer_by, caller).await {
+            desk.noting.replied([&Reply::Refused(refusal.clone())]);
             return answer::refusal(&refusal, Some(&kept.house.naming(device, None)), kept.house.lang());
         }
         // It has greeted meanwhile.
@@ -64,9 +69,13 @@ pub(super) async fn call(
     }
     let house = &kept.house;
     match parsed {
-        Ok(request) => carry_out(desk, house, request, caller, answer_by).await,
+        Ok(request) => {
+            desk.noting.aims(&request);
+            carry_out(desk, house, request, caller, answer_by).await
+        }
         Err(Refused { refusal, about }) => {
             desk.observer.refused(refusal.word());
+            desk.noting.refused(refusal.word(), about.as_ref());
             let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
@@ -103,19 +112,27 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                     let description = house.device(&thing.device).and_then(|e| e.description.as_deref());
                     answer::state(&report, description, &naming, lang)
                 }
-                Err(refusal) => answer::refusal(&refusal, Some(&naming), lang),
+                Err(refusal) => {
+                    desk.noting.replied([&Reply::Refused(refusal.clone())]);
+                    answer::refusal(&refusal, Some(&naming), lang)
+                }
             }
         }
         Request::Set { device, wish } => {
             let naming = house.naming(&device, Some(&wish.property));
-            answer::reply(&fleet.set(caller, &device, wish, answer_by).await, &naming, lang)
+            let reply = fleet.set(caller, &device, wish, answer_by).await;
+            desk.noting.replied([&reply]);
+            answer::reply(&reply, &naming, lang)
         }
         Request::Run { device, action } => {
             let naming = house.naming(&device, Some(&action));
-            answer::reply(&fleet.run(caller, &device, action, Vec::new(), answer_by).await, &naming, lang)
+            let reply = fleet.run(caller, &device, action, Vec::new(), answer_by).await;
+            desk.noting.replied([&reply]);
+            answer::reply(&reply, &naming, lang)
         }
         Request::Together(wanted) => {
             let told = together::carry_out(&fleet.quiet(), house, wanted, caller, answer_by, desk.progress).await;
+            desk.noting.replied(told.replies());
             desk.latest.keep(caller, told.clone());
             told.render(lang)
         }
@@ -130,7 +147,9 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         Request::Check { operation, device } => {
             let asked = device.as_ref().map(|d| house.naming(d, None));
             let is_latest = operation.is_none() && device.is_none();
-            match fleet.check(operation.as_ref(), device.as_ref(), caller).await {
+            let found = fleet.check(operation.as_ref(), device.as_ref(), caller).await;
+            found.iter().for_each(|reply| desk.noting.checked(reply));
+            match found {
                 Some(Reply::Settled(settled)) => {
                     // The latest of a group or a scene stands for the whole of it.
                     if let Some(told) = desk.latest.of(caller, &settled.op).filter(|_| is_latest) {

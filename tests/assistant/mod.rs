@@ -149,10 +149,9 @@ impl Assistant {
 
     /// Calls a tool: the whole answer.
     pub(crate) async fn call(&self, tool: &str, arguments: Json) -> Json {
-        match self.begin(tool, arguments).await.await_response().await.unwrap() {
-            ServerResult::CallToolResult(result) => result.structured_content.unwrap(),
-            other => panic!("{other:?}"),
-        }
+        let answer = self.begin(tool, arguments).await.await_response().await.unwrap();
+        let ServerResult::CallToolResult(result) = answer else { panic!("{answer:?}") };
+        result.structured_content.unwrap()
     }
 
     /// What was told so far.
@@ -194,8 +193,6 @@ pub(crate) async fn next(stream: &mut Subscription) -> Option<Told> {
 }
 
 fn object(arguments: Json) -> JsonObject {
-    match arguments {
-        Json::Object(map) => map,
-        other => panic!("{other}"),
-    }
+    let Json::Object(map) = arguments else { panic!("{arguments}") };
+    map
 }
