@@ -8,7 +8,7 @@
 //!
 //! | step | file | what happens |
 //! |---|---|---|
-//! | 1 | [`mcp`] | `tools/call`: a task of its own, a panic is an answer, the caller is known from the session |
+//! | 1 | [`mcp`], [`endpoint`] | `tools/call`: a task of its own, a panic is an answer, the caller is known from the session |
 //! | 2 | [`mcp::tools`] | arguments are checked; a mistake is a refusal that names what is allowed |
 //! | 3 | [`fleet`] | device id to actor; a vanished caller is told to the actor |
 //! | 4 | [`device`] | the actor keeps the reply port, feeds the twin, carries out what it decides |
@@ -42,6 +42,7 @@
 //! | a kind of the simulator | `sim/kind.rs`, `sim/plant.rs` | `tests/sim_kinds.rs` |
 
 pub mod answer;
+pub mod audit;
 pub mod authz;
 pub mod broker;
 pub mod cli;
@@ -51,6 +52,7 @@ pub mod data;
 pub mod demo;
 pub mod device;
 pub mod dialect;
+pub mod endpoint;
 pub mod fleet;
 pub mod ingress;
 pub mod mcp;

@@ -4,7 +4,7 @@
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
 use truetwin::{
-    data::{DataFolder, Error, HubJson, read_hub_json},
+    data::{DataFolder, ENDPOINTS_MAX, Error, HubJson, Secret, StoredEndpoint, URL_BYTES_MAX, read_hub_json},
     property::DeviceId,
 };
 
@@ -195,4 +195,60 @@ fn a_killed_hubs_hub_json_is_gone_with_the_next_start() {
     std::fs::write(path.path().join("hub.json"), "{\"mqtt\":\"127.0.0.1:1\",\"http\":\"x\",\"pid\":1}").unwrap();
     let _folder = DataFolder::open(path.path()).unwrap();
     assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
+}
+
+fn endpoint(name: &str) -> StoredEndpoint {
+    let url = Secret::new(format!("wss://api.xiaozhi.me/mcp/?token=sec.{name}.ret"));
+    StoredEndpoint { name: name.into(), url, added: "2026-11-30T18:00:00+08:00".into() }
+}
+
+#[test]
+fn an_endpoint_is_kept_over_a_restart_in_a_private_file_and_is_never_shown() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let endpoints = folder.endpoints();
+    let mut changes = endpoints.changes();
+    endpoints.add(endpoint("kitchen")).unwrap();
+    endpoints.add(endpoint("bedroom")).unwrap();
+    assert!(changes.has_changed().unwrap(), "who dials hears of it");
+    changes.mark_unchanged();
+    assert!(matches!(endpoints.add(endpoint("kitchen")), Err(Error::EndpointExists(_))));
+    assert!(!changes.has_changed().unwrap(), "nothing has changed");
+    assert_eq!(mode(&path.path().join("endpoints.json")), 0o600);
+    for shown in [format!("{folder:?}"), format!("{endpoints:?}"), format!("{:?}", endpoints.list())] {
+        assert!(shown.contains("kitchen") && !shown.contains("sec."), "{shown}");
+    }
+    drop(folder);
+    let folder = DataFolder::open(path.path()).unwrap();
+    assert_eq!(folder.endpoints().list(), [endpoint("bedroom"), endpoint("kitchen")]);
+    assert!(matches!(endpoints.remove("kitchen"), Err(Error::Closed { .. })), "a forgotten clone writes nothing");
+    folder.endpoints().remove("kitchen").unwrap();
+    assert!(matches!(folder.endpoints().remove("kitchen"), Err(Error::UnknownEndpoint(_))));
+    assert_eq!(folder.endpoints().get("kitchen"), None);
+}
+
+#[test]
+fn endpoints_have_bounds_and_a_damaged_file_is_named_without_its_tokens() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let long = StoredEndpoint { url: Secret::new("x".repeat(URL_BYTES_MAX + 1)), ..endpoint("long") };
+    assert!(matches!(folder.endpoints().add(long), Err(Error::UrlTooLong)));
+    for number in 0..ENDPOINTS_MAX {
+        folder.endpoints().add(endpoint(&format!("e{number}"))).unwrap();
+    }
+    assert!(matches!(folder.endpoints().add(endpoint("more")), Err(Error::TooManyEndpoints)));
+    drop(folder);
+    let file = path.path().join("endpoints.json");
+    let good = std::fs::read_to_string(&file).unwrap();
+    for (damage, expected) in [
+        (good.replace("\"url\": \"wss", "\"url2\": \"wss"), "line"),
+        (good.replace("\"e0\"", "\"E 0\""), "no name of an endpoint"),
+        (good.replace("\"version\": 1", "\"version\": 2"), "version 2"),
+        (good[..good.len() / 2].to_owned(), "line"),
+    ] {
+        std::fs::write(&file, &damage).unwrap();
+        let error = DataFolder::open(path.path()).unwrap_err().to_string();
+        assert!(error.contains("endpoints.json") && error.contains(expected), "{error}");
+        assert!(!error.contains("sec."), "{error}");
+    }
 }

@@ -3,6 +3,7 @@
 pub mod colour;
 mod confirmed;
 mod correction;
+mod endpoint;
 mod operation;
 mod other;
 mod questions;
@@ -25,6 +26,7 @@ use crate::{
     twin::words::{Measured, Reply, Stage},
 };
 
+pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};
 pub use refusal::{refusal, refusal_word};

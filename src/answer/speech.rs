@@ -11,6 +11,9 @@ use crate::{
 /// Longest spoken name, characters (semantics 2.9). A longer one is cut: a sentence must fit the ear.
 const NAME_CHARS_MAX: usize = 32;
 
+/// The same in bytes of UTF-8: 32 characters of Chinese. Rarer signs take a byte more each, and an endpoint's answer has 1 KiB.
+const NAME_BYTES_MAX: usize = 96;
+
 /// How many characters of a list of names a sentence carries; the rest is counted. Keeps the whole sentence within
 /// the 60 characters of a Chinese answer and the 140 of an English one.
 fn list_chars_max(lang: Lang) -> usize {
@@ -20,13 +23,14 @@ fn list_chars_max(lang: Lang) -> usize {
     }
 }
 
-/// A name as it is spoken: brackets, quotes and control characters become spaces, at most 32 characters. A name of
+/// A name as it is spoken: brackets, quotes and control characters become spaces, at most 32 characters and 96 bytes. A name of
 /// nothing else is spoken as "the device", since a sentence without a subject would be worse.
 pub fn spoken(name: &str, lang: Lang) -> String {
     let unspeakable = |c: char| c.is_control() || "()[]{}<>（）【】《》〈〉「」『』“”‘’\"`".contains(c);
     let cleaned: String = name.chars().map(|c| if unspeakable(c) { ' ' } else { c }).collect();
     let joined = cleaned.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = joined.chars().take(NAME_CHARS_MAX).collect();
+    let mut cut: String = joined.chars().take(NAME_CHARS_MAX).collect();
+    cut.truncate(cut.floor_char_boundary(NAME_BYTES_MAX));
     match (cut.trim(), lang) {
         ("", Lang::En) => "device".to_owned(),
         ("", Lang::Zh) => "这个设备".to_owned(),

@@ -4,15 +4,16 @@ use proptest::{prelude::*, sample::select};
 
 use super::*;
 use crate::{
+    authz::Style,
     property::{DeviceId, Evidence, ValueError},
     twin::words::{
-        Attribution, OpId, Outcome, Reading, Reason, Refusal, RefusalWord, Reply, Settled, StateReport, Trust,
+        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, StateReport, Trust,
     },
 };
 
 mod random;
 
-use random::{owners_name, reading, refusals, settled};
+use random::{long_name, owners_name, reading, refusals, settled};
 
 const ROLES: [Role; 11] = [
     Role::Light,
@@ -144,6 +145,21 @@ fn check(answer: &Rendered, name: &str, lang: Lang) {
     assert_eq!(facts.get("result"), answer.structured.get("result"));
 }
 
+/// The state of a device of so many properties, just asked.
+fn report(readings: Vec<Reading>) -> StateReport {
+    StateReport {
+        device: DeviceId::new("lamp").expect("an id"),
+        presence: Presence::Online,
+        last_heard: None,
+        readings: readings.into_iter().enumerate().map(|(i, r)| (Arc::from(format!("p{i}")), r)).collect(),
+        moving: Vec::new(),
+        reverted: Vec::new(),
+        held: Vec::new(),
+        amended: Vec::new(),
+        asked_now: true,
+    }
+}
+
 proptest! {
     #[test]
     fn s8_3_an_operations_sentence_claims_no_more_than_its_result(
@@ -225,23 +241,60 @@ proptest! {
         readings in prop::collection::vec(reading(), 0..4), asked_now in any::<bool>(), online in any::<bool>(),
         lang in select(LANGS.to_vec()),
     ) {
-        use crate::twin::words::Presence;
-        let report = StateReport {
-            device: DeviceId::new("lamp").expect("an id"),
-            presence: if online { Presence::Online } else { Presence::Offline },
-            last_heard: None,
-            readings: readings.into_iter().enumerate().map(|(i, r)| (Arc::from(format!("p{i}")), r)).collect(),
-            moving: Vec::new(),
-            reverted: Vec::new(),
-            held: Vec::new(),
-            amended: Vec::new(),
-            asked_now,
-        };
+        let presence = if online { Presence::Online } else { Presence::Offline };
+        let report = StateReport { presence, asked_now, ..report(readings) };
         let answer = state(&report, None, &naming(Role::Other, lang), lang);
         prop_assert!(answer.structured.get("success").is_none());
         prop_assert_eq!(answer.result == ResultWord::Confirmed, answer.structured["trust"] == "now");
         prop_assert!(answer.result == ResultWord::Confirmed || verdict_first(&answer.say), "{}", answer.say);
         prop_assert!(answer.result == ResultWord::Confirmed || !answer.say.contains("现在是"), "{}", answer.say);
+    }
+
+    #[test]
+    fn an_endpoints_answer_has_one_kib_and_keeps_its_sentence(
+        what in 0..5_usize, settled in settled(), refused in refusals(), lang in select(LANGS.to_vec()),
+        label in long_name(), role in select(ROLES.to_vec()), of in 0..6_usize, style in select(vec![Style::Text, Style::IsError]),
+        owed in prop::collection::vec((settled(), long_name()), 0..5),
+        readings in prop::collection::vec(reading(), 0..64),
+        others in prop::collection::vec((settled(), long_name()), 1..12),
+    ) {
+        let named = |label: &str| about(
+            Naming { device: format!("{label}（{label}）"), spoken: spoken(label, lang), ..naming(role, lang) }, of, lang);
+        let answer = match what {
+            0 => operation(&settled, &named(&label), lang),
+            1 => refusal(&refused, Some(&named(&label)), lang),
+            2 => {
+                let members = others.iter().map(|(settled, label)| MemberReply {
+                    naming: named(label), required: true, reply: Reply::Settled(Box::new(settled.clone())),
+                });
+                together(&label, true, &members.collect::<Vec<_>>(), lang)
+            }
+            3 => state(&report(readings), None, &named(&label), lang),
+            _ => {
+                let report = report(readings);
+                let rows = others.iter().take(LIST_ROWS_MAX)
+                    .map(|(_, label)| Row::new(&named(label), Some(label), true, Some(&report), None));
+                list(rows.collect(), 3, true, lang)
+            }
+        };
+        let own = answer.say.clone();
+        let owed: Vec<_> = owed.into_iter().map(|(settled, label)| (settled, named(&label))).collect();
+        let answer = answer.corrected(&owed, lang);
+        prop_assert!(answer.say.ends_with(&own));
+        prop_assert_eq!(owed.is_empty(), answer.say == own);
+        let short = answer.for_endpoint(style);
+        prop_assert!(short.text.len() <= ENDPOINT_BYTES_MAX, "{} {}", short.text.len(), short.text);
+        let mut lines = short.text.lines();
+        prop_assert_eq!(lines.next(), Some(answer.say.as_str()));
+        let line: Json = serde_json::from_str(lines.next().expect("the facts")).expect("json");
+        for kept in ["success", "result", "operation"] {
+            prop_assert_eq!(line.get(kept), answer.structured.get(kept));
+        }
+        prop_assert!(serde_json::from_str::<Json>(&short.text).is_err() && line.get("action").is_none());
+        let whole = line.get("shortened").is_none();
+        prop_assert!(!whole || lines.next().is_some() == answer.note.is_some());
+        prop_assert_eq!(short.is_error, style == Style::IsError && answer.is_error);
+        prop_assert_eq!(short.error, short.is_error.then(|| answer.say.clone()));
     }
 
     #[test]
@@ -287,6 +340,39 @@ fn ages_are_rounded_and_in_words() {
     assert_eq!(said(3_590), ("一小时前".into(), "one hour ago".into()));
     assert_eq!(said(7_300), ("两小时前".into(), "two hours ago".into()));
     assert_eq!(said(400_000), ("五天前".into(), "5 days ago".replace('5', "five")));
+}
+
+#[test]
+fn an_endpoint_hears_what_decides_in_a_few_fields() {
+    let settled = Settled {
+        outcome: Outcome::TimedOut,
+        stage: Stage::WaitingDeviceReport,
+        reason: Some(Reason::Timeout),
+        elapsed: Duration::from_secs(3),
+        found: Some(Reading {
+            value: Value::Bool(false),
+            evidence: Evidence::Pin,
+            age: Duration::from_secs(190),
+            trust: Trust::Old,
+        }),
+        ..Settled::unknown(OpId::new("4f1c00aa11bb"), DeviceId::new("lamp").expect("an id"), "power".into(), None)
+    };
+    let lamp = Naming { device: "客厅灯".into(), spoken: "客厅灯".into(), ..naming(Role::Light, Lang::Zh) };
+    let settled = Settled { wish: Some(Value::Bool(true)), ..settled };
+    let said = operation(&settled, &lamp, Lang::Zh).for_endpoint(Style::Text).text;
+    assert_eq!(
+        said,
+        "不确定：客厅灯收到了，三秒没有下文，现在是开是关不知道，麻烦看一眼。\n\
+         {\"success\":false,\"result\":\"unconfirmed\",\"next\":\"ask_user_to_look\",\"stage\":\"waiting_device_report\",\
+         \"reason\":\"timeout_after_3000ms\",\"device\":\"客厅灯\",\"device_state\":{\"power\":\"off\"},\"trust\":\"old\",\"age_s\":190,\
+         \"operation\":\"4f1c00aa11bb\"}\n（给助手：不要说做了，也不要说没做；不要自动重试。）"
+    );
+    let offline = refusal(&Refusal::Offline { last_heard: None }, Some(&lamp), Lang::Zh).for_endpoint(Style::IsError);
+    assert!(offline.is_error && offline.text.contains("\"reason\":\"offline\""), "{}", offline.text);
+    let row =
+        Row::new(&lamp, Some("客厅"), true, Some(&report(vec![settled.found.clone().expect("it was read")])), None);
+    let eight = list(vec![row; LIST_ROWS_MAX], 4, true, Lang::Zh).for_endpoint(Style::Text).text;
+    assert!(eight.contains("\"more\":4") && !eight.contains("shortened"), "a list of everyday names is whole: {eight}");
 }
 
 #[test]

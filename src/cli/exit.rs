@@ -95,12 +95,18 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         data::Error::Taken { .. } => Exit::Taken,
         // A folder that cannot be one is the wrong folder.
         data::Error::Io { source, .. } if names_the_wrong_place(source.kind()) => Exit::Usage,
-        data::Error::NoPlace | data::Error::DeviceExists(_) | data::Error::UnknownDevice(_) => Exit::Usage,
+        data::Error::NoPlace
+        | data::Error::DeviceExists(_)
+        | data::Error::UnknownDevice(_)
+        | data::Error::EndpointExists(_)
+        | data::Error::UnknownEndpoint(_)
+        | data::Error::UrlTooLong => Exit::Usage,
         data::Error::Io { .. }
         | data::Error::Damaged { .. }
         | data::Error::Newer { .. }
         | data::Error::Closed { .. }
         | data::Error::TooManyDevices
+        | data::Error::TooManyEndpoints
         | data::Error::NoRandomness(_) => Exit::Internal,
     })
 }

@@ -31,12 +31,17 @@ const SECRET_BYTES: usize = 16;
 /// Longest password that is hashed, bytes; ours have 32. A longer one is wrong without a look.
 const PASSWORD_BYTES_MAX: usize = 256;
 
-/// The password of a device, shown once to the owner and kept nowhere. [`fmt::Debug`] prints nothing of it.
-#[derive(PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// A password or a token: [`fmt::Debug`] prints nothing of it, and there is no other way to print one by mistake.
+#[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
+    /// Takes a text as a secret.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
     /// The password itself: to be shown to the owner, never to be logged.
     pub fn reveal(&self) -> &str {
         &self.0

@@ -6,6 +6,7 @@
 //! | `hub.id` | this hub's name in a welcome, random, for ever | once |
 //! | `epoch` | a number that grows with each start of the hub | at each start |
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
+//! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
 //! | `hub.json` | where the running hub listens | while it runs |
 //! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
 //!
@@ -16,6 +17,7 @@
 //! Knows nothing of sockets or twins; blocks on the disk, so asynchronous callers use `spawn_blocking`.
 
 mod credentials;
+mod endpoints;
 mod file;
 mod place;
 
@@ -30,6 +32,7 @@ use std::{
 
 pub use self::{
     credentials::{Credentials, DEVICES_MAX, Secret},
+    endpoints::{BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name},
     place::folder,
 };
 use crate::property::DeviceId;
@@ -39,6 +42,7 @@ const HUB_ID: &str = "hub.id";
 const EPOCH: &str = "epoch";
 const HUB_JSON: &str = "hub.json";
 const DEVICES: &str = "devices.json";
+const ENDPOINTS: &str = "endpoints.json";
 
 /// The largest of the small files that is read, bytes: ten times what any of them needs.
 const SMALL_BYTES_MAX: u64 = 1_024;
@@ -114,6 +118,18 @@ pub enum Error {
     /// No more devices.
     #[error("there are {DEVICES_MAX} devices already, the most that one hub takes")]
     TooManyDevices,
+    /// An access point of that name is there.
+    #[error("there is an endpoint {0} already; remove it first with: truetwin endpoint remove {0}")]
+    EndpointExists(String),
+    /// No access point of that name.
+    #[error("no endpoint {0}; truetwin endpoint list shows those there are")]
+    UnknownEndpoint(String),
+    /// No more access points.
+    #[error("there are {ENDPOINTS_MAX} endpoints already, the most that one hub takes")]
+    TooManyEndpoints,
+    /// A URL that is none.
+    #[error("the URL has more than {URL_BYTES_MAX} bytes")]
+    UrlTooLong,
     /// The operating system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     NoRandomness(getrandom::Error),
@@ -126,6 +142,7 @@ pub struct DataFolder {
     hub_id: String,
     epoch: u64,
     credentials: Credentials,
+    endpoints: Endpoints,
 }
 
 /// The proof that this process has the folder. [`Credentials`] hold it weakly, so that a forgotten clone in some task
@@ -164,7 +181,8 @@ impl DataFolder {
         let epoch = read_epoch(path)?;
         let hub_id = read_or_make_hub_id(path, epoch)?;
         let credentials = Credentials::load(Arc::downgrade(&lock), path.join(DEVICES))?;
-        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials })
+        let endpoints = Endpoints::load(Arc::downgrade(&lock), path.join(ENDPOINTS))?;
+        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials, endpoints })
     }
 
     /// The folder.
@@ -186,6 +204,11 @@ impl DataFolder {
     /// The credentials; clones share one set.
     pub fn credentials(&self) -> Credentials {
         self.credentials.clone()
+    }
+
+    /// The access points that were added by command; clones share one set.
+    pub fn endpoints(&self) -> Endpoints {
+        self.endpoints.clone()
     }
 
     /// Says in `hub.json` where this hub listens, until the folder is dropped. An address that stands for all (0.0.0.0)

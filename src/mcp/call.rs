@@ -11,7 +11,9 @@ use std::{
 use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Server, catalogue::Tool, eyes, house::House, session::Guest, tool_list, tools};
+use super::{
+    Kept, Notes, Server, catalogue::Tool, eyes, house::House, noted::Noting, session::Guest, tool_list, tools,
+};
 use crate::{
     answer::{self, Rendered},
     authz::{Policy, Principal, Right, Scope},
@@ -54,8 +56,23 @@ pub struct Ended<'a> {
     pub arguments: &'a JsonObject,
     /// What was answered, corrections in front; `None` if the client no longer waited.
     pub answer: Option<&'a Rendered>,
+    /// What it was about and what became of that.
+    pub notes: &'a Notes,
     /// How long it took.
     pub elapsed: Duration,
+}
+
+/// A call that was turned away before anything of it was looked at.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnedAway<'a> {
+    /// Who asked.
+    pub principal: &'a Principal,
+    /// In which session; `None` if it has none.
+    pub guest: Option<&'a Guest>,
+    /// For which tool: the client's own word.
+    pub tool: &'a str,
+    /// Why, one of `unknown_tool`, `no_access`.
+    pub why: &'static str,
 }
 
 impl Server {
@@ -82,14 +99,18 @@ impl Server {
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
+            let (principal, tool) = (&guest.principal, call.tool.as_str());
+            let why = "unknown_tool";
+            self.shared.observer.turned_away(&TurnedAway { principal, guest: Some(guest), tool, why });
             return Err(NoAnswer::NoSuchTool { known: kept.tools.iter().map(|t| t.name.to_string()).collect() });
         };
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
-        let desk = tools::Desk { fleet: &shared.fleet, observer: shared.observer.as_ref(), latest: &shared.latest };
+        let (noting, observer) = (Noting::default(), shared.observer.as_ref());
+        let desk = tools::Desk { fleet: &shared.fleet, observer, latest: &shared.latest, noting: &noting };
         let ended = |answer: Option<&Rendered>| {
-            let elapsed = started.elapsed();
-            shared.observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, elapsed });
+            let (elapsed, notes) = (started.elapsed(), noting.take());
+            observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, notes: &notes, elapsed });
         };
         let work = tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by);
         let rendered = tokio::select! {

@@ -34,4 +34,13 @@ impl Server {
             told = now;
         }
     }
+
+    /// Says in the log when a session has ended, beside the line of its beginning.
+    pub(super) async fn tell_end(&self, peer: &Peer<RoleServer>, client: &str) {
+        while !peer.is_transport_closed() {
+            tokio::time::sleep(CHANGES_EVERY).await;
+        }
+        tracing::info!(transport = self.transport.as_str(), client, "mcp session ended");
+        self.shared.observer.session_ended(self.transport.as_str(), client);
+    }
 }

@@ -12,7 +12,7 @@ use rmcp::{
 
 use super::{
     CLIENT_CHARS_MAX, Server, Transport,
-    call::{Call, NoAnswer},
+    call::{Call, NoAnswer, TurnedAway},
     instructions,
     session::Guest,
 };
@@ -34,7 +34,15 @@ impl Server {
             Transport::Stdio => (Principal::Stdio, String::new()),
             Transport::Http => (http_principal(parts), http_session(parts, &client)),
         };
-        self.guest(principal, &session).ok_or_else(|| ErrorData::invalid_request("access was withdrawn", None))
+        self.guest(principal.clone(), &session).ok_or_else(|| {
+            self.shared.observer.turned_away(&TurnedAway {
+                principal: &principal,
+                guest: None,
+                tool: "",
+                why: "no_access",
+            });
+            ErrorData::invalid_request("access was withdrawn", None)
+        })
     }
 }
 
@@ -72,7 +80,11 @@ impl ServerHandler for Server {
             Transport::Stdio => Principal::Stdio,
             Transport::Http => http_principal(context.extensions.get::<Parts>()),
         };
-        tokio::spawn(self.clone().tell_changes(principal, context.peer));
+        let (server, peer) = (self.clone(), context.peer);
+        tokio::spawn(async move {
+            server.clone().tell_changes(principal, peer.clone()).await;
+            server.tell_end(&peer, &client).await;
+        });
     }
 
     async fn list_tools(

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `session` | who asks, and what holds for it |
 //! | `call` | one call, whatever transport it came over |
+//! | `noted` | what a call turned out to be about |
 //! | `handler` | the SDK's requests, handed on to `call` |
 //! | `changes` | sessions are told when their tools have changed |
 //! | `catalogue` | the tools as a model sees them |
@@ -34,6 +35,7 @@ mod handler;
 mod house;
 mod http;
 mod inflight;
+mod noted;
 mod session;
 mod stdio;
 mod together;
@@ -55,11 +57,12 @@ use crate::{
 pub use crate::authz::ANSWER_BY_MS;
 pub use arguments::{Part, Refused, Request, Together, parse};
 pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
-pub use call::{Call, Ended, NoAnswer};
+pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
 pub use house::{Entry, Group, House, Meant};
 pub use http::{Http, router};
+pub use noted::{Aim, Notes, Touched};
 pub use session::Guest;
 pub use stdio::{StdioError, run as stdio};
 
@@ -70,12 +73,16 @@ const CLIENT_CHARS_MAX: usize = 32;
 pub trait Observer: Send + Sync + 'static {
     /// A call has ended, with its answer or because its client no longer waited.
     fn call(&self, ended: &Ended<'_>);
+    /// A call was turned away before anything of it was looked at.
+    fn turned_away(&self, _: &TurnedAway<'_>) {}
     /// The arguments of a call were refused, so that the fleet was not asked; what the fleet refuses it counts itself.
     fn refused(&self, refusal: RefusalWord);
     /// A tool panicked; its caller was answered `unconfirmed`.
     fn panicked(&self);
     /// A session began: transport, protocol version, client.
     fn session(&self, transport: &'static str, protocol: &str, client: &str);
+    /// A session ended: transport, client.
+    fn session_ended(&self, _transport: &'static str, _client: &str) {}
 }
 
 /// Counts nothing.

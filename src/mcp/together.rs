@@ -70,6 +70,11 @@ impl Told {
         self
     }
 
+    /// What became of each member, in the order of the call.
+    pub(super) fn replies(&self) -> impl Iterator<Item = &Reply> {
+        self.members.iter().map(|(_, member)| &member.reply)
+    }
+
     /// As the caller hears it.
     pub(super) fn render(self, lang: Lang) -> Rendered {
         let members: Vec<MemberReply> = self.members.into_iter().map(|(_, member)| member).collect();

@@ -13,6 +13,7 @@ use super::{
     catalogue::Tool,
     eyes,
     house::{Entry, House},
+    noted::Noting,
     together::{self, Latest},
 };
 use crate::{
@@ -34,6 +35,8 @@ pub(super) struct Desk<'a> {
     pub(super) observer: &'a dyn Observer,
     /// What callers last asked of several things at once.
     pub(super) latest: &'a Latest,
+    /// What this call turns out to be about.
+    pub(super) noting: &'a Noting,
 }
 
 /// Carries out one call. `house` gives the house as it is now.
@@ -48,7 +51,9 @@ pub(super) async fn call(
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
     if let Ok(Request::Unheard { thing }) = &parsed {
+        desk.noting.aims(&Request::Unheard { thing: thing.clone() });
         if let Some(refusal) = unheard(desk.fleet, &kept.house, thing, answer_by, caller).await {
+            desk.noting.replied([&Reply::Refused(refusal.clone())]);
             return answer::refusal(&refusal, Some(&kept.house.naming_of(thing)), kept.house.lang());
         }
         // It has greeted meanwhile.
@@ -57,9 +62,13 @@ pub(super) async fn call(
     }
     let house = &kept.house;
     match parsed {
-        Ok(request) => carry_out(desk, house, request, caller, answer_by).await,
+        Ok(request) => {
+            desk.noting.aims(&request);
+            carry_out(desk, house, request, caller, answer_by).await
+        }
         Err(Refused { refusal, about }) => {
             desk.observer.refused(refusal.word());
+            desk.noting.refused(refusal.word(), about.as_ref());
             let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
@@ -93,7 +102,10 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                     let description = house.entry(&thing).and_then(|e| e.description.as_deref());
                     answer::state(&report, description, &naming, lang)
                 }
-                Err(refusal) => answer::refusal(&refusal, Some(&naming), lang),
+                Err(refusal) => {
+                    desk.noting.replied([&Reply::Refused(refusal.clone())]);
+                    answer::refusal(&refusal, Some(&naming), lang)
+                }
             }
         }
         Request::Set { device, wish } => {
@@ -102,6 +114,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                 Ok(permitted) => fleet.set(caller, permitted, answer_by).await,
                 Err(denied) => Reply::Refused(denied.refusal()),
             };
+            desk.noting.replied([&reply]);
             answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Run { device, action } => {
@@ -110,10 +123,12 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                 Ok(permitted) => fleet.run(caller, permitted, Vec::new(), answer_by).await,
                 Err(denied) => Reply::Refused(denied.refusal()),
             };
+            desk.noting.replied([&reply]);
             answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Together(wanted) => {
             let told = together::carry_out(fleet, house, wanted, caller, answer_by).await;
+            desk.noting.replied(told.replies());
             desk.latest.keep(caller, told.clone());
             told.render(lang)
         }
@@ -128,8 +143,9 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         Request::Check { operation, thing } => {
             let (asked, rights) = (thing.as_ref().map(|thing| house.naming_of(thing)), house.rights());
             let is_latest = operation.is_none() && thing.is_none();
-            match fleet.check(operation.as_ref(), thing.as_ref(), caller, rights).await.map(|r| eyes::reply(r, rights))
-            {
+            let found = fleet.check(operation.as_ref(), thing.as_ref(), caller, rights).await;
+            found.iter().for_each(|reply| desk.noting.checked(reply));
+            match found.map(|reply| eyes::reply(reply, rights)) {
                 Some(Reply::Settled(settled)) => {
                     // The latest of a group or a scene stands for the whole of it.
                     if let Some(told) = desk.latest.of(caller, &settled.op).filter(|_| is_latest) {

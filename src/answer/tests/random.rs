@@ -70,6 +70,13 @@ pub(super) fn owners_name() -> impl Strategy<Value = String> {
     prop::collection::vec(any::<char>(), 0..40).prop_map(|c| c.into_iter().collect())
 }
 
+/// Long names, Chinese most of all, also of signs that take four bytes.
+pub(super) fn long_name() -> impl Strategy<Value = String> {
+    let signs =
+        prop_oneof![8 => select(vec!['客', '厅', '灯', '的', '第', '路']), 1 => select(vec!['𠮷', '🏠', 'a', '"'])];
+    prop::collection::vec(signs, 1..33).prop_map(|c| c.into_iter().collect())
+}
+
 pub(super) fn refusals() -> impl Strategy<Value = Refusal> {
     let names = || {
         prop::collection::vec(
