@@ -12,6 +12,7 @@
 //! | `subscriptions` | sessions and streams are told what has changed |
 //! | `catalogue` | the tools as a model sees them |
 //! | `house` | the devices that a caller may see, under unique names |
+//! | `eyes` | what the fleet tells, cut to what the caller may see |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
 //! | `together` | several wishes side by side: groups and scenes |
@@ -30,6 +31,7 @@ mod call;
 mod catalogue;
 mod client;
 mod delivery;
+mod eyes;
 mod handler;
 mod house;
 mod http;
@@ -65,7 +67,7 @@ pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
 pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
-pub use house::{Entry, Group, House, Meant, Switch};
+pub use house::{Entry, Group, House, Meant};
 pub use http::{Http, router};
 pub use noted::{Aim, Notes, Touched};
 pub use paging::BadCursor;

@@ -7,7 +7,7 @@ use rmcp::model::{Resource, ResourceTemplate};
 use serde_json::Value as Json;
 
 use super::{
-    Server,
+    Server, eyes,
     house::{Entry, House},
     paging::{BadCursor, page},
     session::Guest,
@@ -78,7 +78,14 @@ impl Server {
     pub(super) async fn seen(&self, guest: &Guest, uri: &str) -> Option<View> {
         let kept = self.house(guest);
         let entry = entry(&kept.house, uri)?;
-        let view = self.shared.fleet.view(&entry.thing.device, Instant::now() + READ_WITHIN).await?;
+        let rights = kept.house.rights();
+        let permitted = rights.look(&entry.thing).ok()?;
+        let mut view = self.shared.fleet.view(&permitted, Instant::now() + READ_WITHIN).await?;
+        view.state
+            .amended
+            .iter_mut()
+            .chain(&mut view.latest)
+            .for_each(|settled| eyes::without_unseen_sensor(settled, rights));
         Some(view.of(|name| {
             entry.properties().any(|property| &*property.name == name)
                 || entry.actions().any(|action| &*action.name == name)

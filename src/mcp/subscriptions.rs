@@ -226,8 +226,9 @@ impl Server {
         line: Line,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         let guest = self.guest(principal.clone(), "")?;
-        let device = entry(&self.house(&guest).house, uri)?.thing.device.clone();
-        let changed = self.shared.fleet.changes(&device)?;
+        let kept = self.house(&guest);
+        let permitted = kept.house.rights().look(&entry(&kept.house, uri)?.thing).ok()?;
+        let changed = self.shared.fleet.changes(&permitted)?;
         let seen = self.seen(&guest, uri).await?.still();
         // Without the session's own handle, so that the session can end.
         let server = self.for_session();
