@@ -98,14 +98,17 @@ impl Owner {
             };
         };
         let naming = house.naming(&id, Some(property));
-        let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
+        let asked_at = Instant::now();
+        let answer_by = asked_at + ms(parts.config.timing.answer_by_ms);
         let caller = Caller("cli".into());
-        let reply = parts.fleet.set(&caller, &id, Wish::to(property, value), answer_by).await;
+        let reply = parts.fleet.set(&caller, &id, Wish::to(property, value.clone()), answer_by).await;
         let owed = parts.fleet.corrections_for(&caller).into_iter().map(|correction| {
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
         });
-        answered(&answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang))
+        let answer = answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang);
+        parts.auditor().owner((device, &id, property, &value), &reply, &answer, asked_at.elapsed());
+        answered(&answer)
     }
 }
 
