@@ -2,17 +2,20 @@
 //! all others.
 
 mod access;
+pub mod added;
 mod audited;
 mod bounded;
 mod doorkeeper;
 mod http;
 mod observer;
 mod owner;
+mod points;
 mod settings;
 
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,7 +29,7 @@ use crate::{
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
     fleet::{self, Fleet},
@@ -93,6 +96,10 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Access points that were added by command.
+    pub endpoints: Endpoints,
+    /// The data folder.
+    pub folder: PathBuf,
     /// What is counted.
     pub metrics: Metrics,
     /// What each call was.
@@ -127,9 +134,10 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let folder = data.path().to_owned();
-        let audit = tokio::task::spawn_blocking(move || Audit::open(&folder)).await.map_err(|_| Error::Audit)?;
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, audit, config });
+        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let audited = folder.clone();
+        let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
+        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));

@@ -18,7 +18,7 @@ use crate::{
 
 /// Carries out the owner's requests.
 pub(super) struct Owner {
-    parts: Arc<Parts>,
+    pub(super) parts: Arc<Parts>,
     /// One change at a time: credentials and fleet go together, or an `add` beside a `remove` would leave a device in one of
     /// them only.
     changing: Mutex<()>,
@@ -28,6 +28,11 @@ impl Handler for Owner {
     async fn handle(&self, request: Request) -> Response {
         match request {
             Request::Set { device, property, value } => self.set(&device, &property, &value).await,
+            Request::EndpointAdd { name, url } => self.endpoint_add(name, url).await,
+            Request::EndpointList => Response::Endpoints { endpoints: self.endpoints() },
+            Request::EndpointTest { name } => self.endpoint_test(&name).await,
+            Request::EndpointRemove { name } => self.endpoint_remove(name).await,
+            Request::Dispute { what, note } => self.dispute(what, note).await,
             Request::DeviceAdd { .. }
             | Request::DeviceList
             | Request::DeviceRotate { .. }
