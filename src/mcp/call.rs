@@ -11,10 +11,13 @@ use std::{
 use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Notes, Server, catalogue::Tool, house::House, noted::Noting, session::Guest, tool_list, tools};
+use super::{
+    Kept, Notes, Progress, Server, catalogue::Tool, eyes, house::House, noted::Noting, resources::resource_list,
+    session::Guest, tool_list, tools,
+};
 use crate::{
     answer::{self, Rendered},
-    authz::Principal,
+    authz::{Policy, Principal, Right, Scope},
 };
 
 /// A call as it came in.
@@ -38,6 +41,9 @@ pub enum NoAnswer {
     /// The client no longer waits.
     #[error("cancelled by the client")]
     Cancelled,
+    /// Its principal may nothing any more: its token was revoked, its endpoint removed.
+    #[error("access was withdrawn")]
+    NoAccess,
 }
 
 /// A call that has ended, for those who count and keep.
@@ -87,7 +93,24 @@ impl Server {
     /// # Errors
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
+        self.call_with(guest, call, gone, None).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub async fn call_with(
+        &self,
+        guest: &Guest,
+        call: &Call,
+        gone: &CancellationToken,
+        progress: Option<Progress>,
+    ) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
+        // As it is now: a session may be older than its policy.
+        let guest =
+            &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
@@ -99,7 +122,14 @@ impl Server {
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
-        let desk = tools::Desk { fleet: &shared.fleet, observer, latest: &shared.latest, noting: &noting };
+        let telling = progress.as_ref().map(|progress| progress.of(&shared.fleet));
+        let desk = tools::Desk {
+            fleet: telling.as_ref().unwrap_or(&shared.fleet),
+            observer,
+            latest: &shared.latest,
+            noting: &noting,
+            progress: progress.as_ref(),
+        };
         let ended = |answer: Option<&Rendered>| {
             let (elapsed, notes) = (started.elapsed(), noting.take());
             observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, notes: &notes, elapsed });
@@ -131,9 +161,12 @@ impl Server {
         if let Some(known) = kept.get(&guest.principal).filter(|known| known.revision == revision) {
             return known.clone();
         }
-        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &guest.policy);
-        let tools = tool_list(&house);
-        let fresh = Arc::new(Kept { revision, house, tools });
+        // Not the session's own policy, which may be of an earlier revision; without one, an empty house.
+        let policy = shared.access.policy(&guest.principal);
+        let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
+        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
+        let (tools, resources) = (tool_list(&house), resource_list(&house));
+        let fresh = Arc::new(Kept { revision, house, tools, resources });
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
     }
@@ -145,7 +178,10 @@ impl Server {
             return rendered;
         }
         let house = &self.house(guest).house;
-        let named = owed.into_iter().map(|correction| {
+        // What it may not see any more it is not told of either.
+        let seen = owed.into_iter().filter(|c| house.rights().of(&c.device, Some(&c.settled.property)) > Right::None);
+        let named = seen.map(|mut correction| {
+            eyes::without_unseen_sensor(&mut correction.settled, house.rights());
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
         });
