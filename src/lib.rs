@@ -55,6 +55,7 @@ pub mod dialect;
 pub mod endpoint;
 pub mod fleet;
 pub mod ingress;
+pub mod journal;
 pub mod mcp;
 pub mod metrics;
 pub mod names;

@@ -23,6 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("mcp", &["answer", "authz", "fleet", "names", "property", "twin"]),
     ("endpoint", &["answer", "authz", "mcp", "names", "random"]),
     ("control", &["data", "property"]),
+    ("journal", &[]),
     ("sim", &[]),
     ("demo", &["config", "data", "mcp", "names", "property", "random", "serve", "sim", "twin"]),
 ];

@@ -1,0 +1,52 @@
+//! A copy of the journal while it runs, and back.
+
+use std::{fs, path::Path, time::Duration};
+
+use rusqlite::{Connection, OpenFlags, backup::Backup};
+
+use super::{Error, FILE, schema};
+
+/// Pages copied at a time, and no pause between: the writer makes the copy itself, so nothing can change under it.
+const PAGES_AT_ONCE: i32 = 1_024;
+
+/// Copies the journal to a file that must not be there yet.
+pub(super) fn copy(from: &Connection, to: &Path) -> Result<(), Error> {
+    let failed = |problem: String| Error::Backup { path: to.to_owned(), problem };
+    if to.exists() {
+        return Err(failed("it is there already; give another name".to_owned()));
+    }
+    let copied = || -> rusqlite::Result<()> {
+        let mut copy = Connection::open(to)?;
+        Backup::new(from, &mut copy)?.run_to_completion(PAGES_AT_ONCE, Duration::ZERO, None)?;
+        // The copy is one file, and on the disk once this returns.
+        copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
+    };
+    copied().map_err(|error| {
+        let _half_a_copy_is_none = fs::remove_file(to);
+        failed(error.to_string())
+    })
+}
+
+/// Puts a copy in the place of a folder's journal; no hub may run on it. The one that was there is kept beside it.
+///
+/// # Errors
+/// [`Error`] if the copy is none, is newer than this program, or cannot be put there; then nothing was changed.
+pub(super) fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
+    let path = folder.join(FILE);
+    let unusable = |problem: String| Error::Unusable { path: path.clone(), problem };
+    let fresh = folder.join("journal.db.restoring");
+    let _an_earlier_try = fs::remove_file(&fresh);
+    let source =
+        Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|e| schema::damaged(from, &e))?;
+    copy(&source, &fresh)?;
+    drop(source);
+    // It is what it says it is, and of a version that is known.
+    drop(schema::open(&fresh)?);
+    for log in ["journal.db-wal", "journal.db-shm"] {
+        let _there_may_be_none = fs::remove_file(folder.join(log));
+    }
+    if path.exists() {
+        fs::rename(&path, folder.join("journal.db.before-restore")).map_err(|error| unusable(error.to_string()))?;
+    }
+    fs::rename(&fresh, &path).map_err(|error| unusable(error.to_string()))
+}

@@ -1,0 +1,101 @@
+//! What can be kept: plain columns. Whoever hands them in decides on the form of `json` and of values.
+
+/// One thing to keep.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// An operation was taken in.
+    Admitted(Admission),
+    /// An operation ended, or what is known of its end has changed (late success, revert): the row is replaced.
+    Ended(OperationRow),
+    /// A set point is held.
+    Held(HeldRow),
+    /// A set point is held no more.
+    Unheld {
+        /// The device.
+        device: String,
+        /// Its property.
+        property: String,
+    },
+    /// The last value that a device reported.
+    Reported(ReportedRow),
+    /// What a device says it has, and which properties its owner has not accepted yet (semantics 2.7).
+    Described {
+        /// The device.
+        device: String,
+        /// As JSON.
+        json: String,
+    },
+    /// One line of the audit.
+    Audited {
+        /// When, Unix milliseconds.
+        at_ms: i64,
+        /// As JSON.
+        json: String,
+    },
+    /// A device was removed: nothing is left of it but its operations and audit.
+    Forgotten {
+        /// The device.
+        device: String,
+    },
+    /// A value by name: epoch, the hub's name.
+    Named {
+        /// The name.
+        name: String,
+        /// The value.
+        value: String,
+    },
+}
+
+/// An operation that was taken in and has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Its id.
+    pub op: String,
+    /// Its device.
+    pub device: String,
+    /// Its property or action.
+    pub what: String,
+    /// Who asked.
+    pub caller: String,
+    /// When, Unix milliseconds.
+    pub at_ms: i64,
+    /// Its wish, as JSON.
+    pub json: String,
+}
+
+/// An operation that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperationRow {
+    /// Its id.
+    pub op: String,
+    /// Its device.
+    pub device: String,
+    /// When it ended, Unix milliseconds.
+    pub at_ms: i64,
+    /// Everything about it, as JSON.
+    pub json: String,
+}
+
+/// A set point.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldRow {
+    /// The device.
+    pub device: String,
+    /// Its property.
+    pub property: String,
+    /// Everything about it, as JSON.
+    pub json: String,
+}
+
+/// A last reported value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedRow {
+    /// The device.
+    pub device: String,
+    /// Its property.
+    pub property: String,
+    /// When it was received, Unix milliseconds.
+    pub at_ms: i64,
+    /// Everything about it, as JSON.
+    pub json: String,
+}

@@ -1,0 +1,89 @@
+//! The tables, their version, and the way from an older one to this.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::Error;
+
+/// The version that this program writes: SQLite's `user_version`.
+pub(super) const VERSION: i64 = 1;
+
+/// The ways from each version to the next; version 0 is an empty file. A step never changes once it was released.
+const STEPS: [&str; VERSION as usize] = ["
+    CREATE TABLE named (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE admission (
+        op TEXT PRIMARY KEY, device TEXT NOT NULL, what TEXT NOT NULL, caller TEXT NOT NULL, at_ms INTEGER NOT NULL, json TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    -- In the order in which they ended; read whole at a start, deleted from the front.
+    CREATE TABLE operation (
+        number INTEGER PRIMARY KEY, op TEXT NOT NULL, device TEXT NOT NULL, at_ms INTEGER NOT NULL, json TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE held (
+        device TEXT NOT NULL, property TEXT NOT NULL, json TEXT NOT NULL, PRIMARY KEY (device, property)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE reported (
+        device TEXT NOT NULL, property TEXT NOT NULL, at_ms INTEGER NOT NULL, json TEXT NOT NULL, PRIMARY KEY (device, property)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE description (device TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE audit (number INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, json TEXT NOT NULL) STRICT;
+"];
+
+/// Opens the file, or makes it; afterwards it has this version's tables.
+pub(super) fn open(path: &Path) -> Result<Connection, Error> {
+    let mut connection = connect(path)?;
+    let found: i64 =
+        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
+    if found > VERSION {
+        return Err(Error::Newer { path: path.to_owned(), found, known: VERSION });
+    }
+    let problem: String =
+        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
+    if problem != "ok" {
+        return Err(Error::Damaged { path: path.to_owned(), problem });
+    }
+    let missing = &STEPS[usize::try_from(found).unwrap_or_default()..];
+    if !missing.is_empty() {
+        migrate(&mut connection, missing).map_err(|error| unusable(path, &error))?;
+    }
+    Ok(connection)
+}
+
+/// All steps are one transaction: a crash in the middle leaves the old version.
+fn migrate(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// One more connection to the file.
+pub(super) fn connect(path: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let set_up = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        // Checkpoints are moved by a thread of their own; a write never waits for one.
+        connection.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 1000;",
+        )?;
+        Ok(connection)
+    };
+    let connection = set_up().map_err(|error| damaged(path, &error))?;
+    Ok(connection)
+}
+
+/// What SQLite says of a file that is none of its own is damage; everything else is the disk's or the folder's fault.
+pub(super) fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+            Error::Damaged { path: path.to_owned(), problem: error.to_string() }
+        }
+        _ => unusable(path, error),
+    }
+}
+
+pub(super) fn unusable(path: &Path, error: &rusqlite::Error) -> Error {
+    Error::Unusable { path: path.to_owned(), problem: error.to_string() }
+}

@@ -1,0 +1,186 @@
+use std::fs;
+
+use super::*;
+
+fn operation(op: &str, at_ms: i64) -> Entry {
+    Entry::Ended(OperationRow { op: op.into(), device: "lamp".into(), at_ms, json: format!("{{\"op\":\"{op}\"}}") })
+}
+
+fn admission(op: &str) -> Entry {
+    let text = |text: &str| text.to_owned();
+    Entry::Admitted(Admission {
+        op: text(op),
+        device: text("lamp"),
+        what: text("power"),
+        caller: text("stdio"),
+        at_ms: 1,
+        json: text("true"),
+    })
+}
+
+fn held(device: &str, json: &str) -> Entry {
+    Entry::Held(HeldRow { device: device.into(), property: "target".into(), json: json.into() })
+}
+
+fn kept(journal: &Journal, entries: Vec<Entry>, lasting: Lasting) {
+    journal.keep(entries, lasting).unwrap().blocking_recv().unwrap().unwrap();
+}
+
+fn open(folder: &Path) -> (Journal, Recovered, Running) {
+    Journal::open(folder, Retention::default()).unwrap()
+}
+
+fn closed(journal: Journal, running: Running) {
+    drop(journal);
+    running.join();
+}
+
+fn now_ms() -> i64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    i64::try_from(now.as_millis()).unwrap()
+}
+
+#[test]
+fn s8_5_what_was_kept_is_there_after_the_process_died_without_a_word() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (journal, found, running) = open(folder.path());
+    assert_eq!(found, Recovered::default(), "a new journal is empty");
+    kept(&journal, vec![admission("a"), admission("b")], Lasting::Process);
+    kept(&journal, vec![operation("a", 5), held("heater", "21")], Lasting::PowerCut);
+    // What a killed process leaves: the files as they are at this moment, log and all.
+    for file in fs::read_dir(folder.path()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), elsewhere.path().join(file.file_name())).unwrap();
+    }
+    let (after, found, running_after) = open(elsewhere.path());
+    assert_eq!(found.operations.iter().map(|o| o.op.as_str()).collect::<Vec<_>>(), ["a"]);
+    assert_eq!(found.admitted.iter().map(|a| a.op.as_str()).collect::<Vec<_>>(), ["b"], "taken in, never ended");
+    assert_eq!(found.held.len(), 1);
+    closed(after, running_after);
+    closed(journal, running);
+}
+
+#[test]
+fn the_last_word_on_an_operation_counts_and_what_is_held_no_more_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _, running) = open(folder.path());
+    kept(
+        &journal,
+        vec![operation("a", 1), operation("b", 2), held("heater", "21"), held("fan", "3")],
+        Lasting::Process,
+    );
+    let amended = Entry::Ended(OperationRow { op: "a".into(), device: "lamp".into(), at_ms: 3, json: "late".into() });
+    let unheld = Entry::Unheld { device: "heater".into(), property: "target".into() };
+    let forgotten = Entry::Forgotten { device: "fan".into() };
+    kept(&journal, vec![amended, unheld, forgotten], Lasting::Process);
+    closed(journal, running);
+    let (journal, found, running) = open(folder.path());
+    let seen: Vec<_> = found.operations.iter().map(|o| (o.op.as_str(), o.json.as_str())).collect();
+    assert_eq!(seen, [("b", "{\"op\":\"b\"}"), ("a", "late")]);
+    assert_eq!(found.held, Vec::new());
+    closed(journal, running);
+}
+
+#[test]
+fn what_waits_together_is_one_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _, running) = open(folder.path());
+    let waiting: Vec<_> = (0..2_000)
+        .map(|at| journal.keep(vec![operation(&format!("{at}"), now_ms())], Lasting::Process).unwrap())
+        .collect();
+    for kept in waiting {
+        kept.blocking_recv().unwrap().unwrap();
+    }
+    let (entries, commits) = (journal.counters().entries(), journal.counters().commits());
+    assert_eq!(entries, 2_000);
+    assert!(commits < entries, "{commits} commits for {entries} entries");
+    closed(journal, running);
+    let (journal, found, running) = open(folder.path());
+    assert_eq!(found.operations.len(), 2_000);
+    closed(journal, running);
+}
+
+#[test]
+fn a_backup_of_a_running_journal_is_whole_and_can_be_put_back_elsewhere() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (journal, _, running) = open(folder.path());
+    kept(&journal, vec![held("heater", "21"), operation("a", 1)], Lasting::Process);
+    let copy = folder.path().join("copy.db");
+    journal.backup(copy.clone()).unwrap().blocking_recv().unwrap().unwrap();
+    kept(&journal, vec![held("heater", "23")], Lasting::Process);
+    let again = journal.backup(copy.clone()).unwrap().blocking_recv().unwrap();
+    assert!(matches!(again, Err(Error::Backup { .. })), "a copy is never written over");
+    closed(journal, running);
+
+    let (other, _, running) = open(elsewhere.path());
+    kept(&other, vec![held("elsewhere", "1")], Lasting::Process);
+    closed(other, running);
+    restore(elsewhere.path(), &copy).unwrap();
+    let (journal, found, running) = open(elsewhere.path());
+    assert_eq!(found.held, [HeldRow { device: "heater".into(), property: "target".into(), json: "21".into() }]);
+    assert!(elsewhere.path().join("journal.db.before-restore").exists(), "what was there is kept");
+    closed(journal, running);
+}
+
+#[test]
+fn a_newer_a_damaged_and_an_unusable_journal_are_errors_that_say_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let (journal, _, running) = open(folder.path());
+    closed(journal, running);
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let error = Journal::open(folder.path(), Retention::default()).unwrap_err().to_string();
+    assert!(error.contains("version 99") && error.contains("use a newer truetwin"), "{error}");
+    let refused = restore(folder.path(), &path).unwrap_err().to_string();
+    assert!(refused.contains("version 99"), "{refused}");
+
+    fs::write(&path, vec![7_u8; 8_192]).unwrap();
+    let error = Journal::open(folder.path(), Retention::default()).unwrap_err().to_string();
+    assert!(error.contains("damaged") && error.contains("truetwin restore"), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), vec![7_u8; 8_192], "nothing was changed");
+
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    let error = Journal::open(folder.path(), Retention::default()).unwrap_err().to_string();
+    assert!(error.contains("check the disk and the rights"), "{error}");
+}
+
+#[test]
+fn what_is_too_old_goes_and_what_is_young_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut connection = schema::open(&folder.path().join(FILE)).unwrap();
+    let transaction = connection.transaction().unwrap();
+    for (op, at_ms) in [("old", now_ms() - 2 * 3_600_000), ("young", now_ms())] {
+        writer::keep(&transaction, &operation(op, at_ms)).unwrap();
+    }
+    let retention = Retention { age_ms: 3_600_000, ..Retention::default() };
+    writer::delete_old(&transaction, retention).unwrap();
+    transaction.commit().unwrap();
+    let left = recovered::read(Path::new(FILE), &mut connection).unwrap().operations;
+    assert_eq!(left.iter().map(|o| o.op.as_str()).collect::<Vec<_>>(), ["young"]);
+    let transaction = connection.transaction().unwrap();
+    writer::delete_old(&transaction, Retention { bytes: 0, ..Retention::default() }).unwrap();
+    transaction.commit().unwrap();
+    assert!(
+        recovered::read(Path::new(FILE), &mut connection).unwrap().operations.is_empty(),
+        "the oldest go where it is too much"
+    );
+}
+
+#[test]
+fn a_disk_that_refuses_is_told_to_who_waits_and_the_rest_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _, running) = open(folder.path());
+    kept(&journal, vec![operation("a", 1)], Lasting::Process);
+    // Another writer holds the file for longer than anybody waits: as a disk that is full does, each commit fails.
+    let mut other = schema::connect(&folder.path().join(FILE)).unwrap();
+    let lock = other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let refused = journal.keep(vec![operation("b", 2)], Lasting::Process).unwrap().blocking_recv().unwrap();
+    assert_eq!(refused, Err(NotKept::Refused));
+    assert_eq!(journal.counters().not_kept(), 1);
+    drop(lock);
+    kept(&journal, vec![operation("c", 3)], Lasting::Process);
+    closed(journal, running);
+}
