@@ -7,6 +7,7 @@ use crate::{
     twin::{
         Twin,
         input::{ActionResult, Cause, Effect},
+        planted::{self, Planted},
         record::Record,
         reported::Change,
         words::{OpId, Outcome, Reading, Settled, Stage, Trust},
@@ -88,6 +89,9 @@ impl Twin {
     /// ends the watch; any other is the device's: with nothing in flight, no command asked for it.
     pub(super) fn note_changes(&mut self, now: Instant, changes: &[Change], cause: Cause) {
         let Some(description) = self.description.clone() else { return };
+        if planted::is(Planted::RevertUnnoticed) {
+            return;
+        }
         for change in changes {
             if self.operations.values().any(|o| o.property == change.property && o.sent()) {
                 continue;

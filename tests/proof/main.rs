@@ -1,0 +1,92 @@
+//! The simulator: houses from seeds, with the invariants of semantics 9 after each step. `make sim` prints what it saw.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod board;
+mod checks;
+mod core;
+mod disk;
+mod fault;
+mod house;
+mod hub;
+mod log;
+mod random;
+mod steps;
+mod tally;
+mod way;
+
+use std::{
+    io::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
+
+use house::House;
+use tally::Tally;
+use truetwin_proof::twin::planted::{Planted, plant};
+
+/// Seeds that are lived in each run.
+const SEEDS: u64 = 4_000;
+
+/// Lives one seed; what it saw, or what broke.
+fn live(seed: u64, mistake: Option<Planted>, trace: bool) -> Result<Tally, String> {
+    plant(mistake);
+    let mut house = House::new(seed, steps::setting(seed));
+    if trace {
+        house.trace = Some(std::collections::VecDeque::new());
+    }
+    let lived = catch_unwind(AssertUnwindSafe(|| house.live()));
+    plant(None);
+    match lived {
+        Ok(()) => Ok(std::mem::take(&mut house.tally)),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
+            let lines: Vec<String> = house.trace.take().unwrap_or_default().into();
+            Err(format!("seed {seed}, {:?}\n{}\n{text}", house.setting, lines.join("\n")))
+        }
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Past the harness, which shows nothing of what passes.
+fn say(text: &str) {
+    let _nobody_reads = writeln!(std::io::stdout(), "{text}");
+}
+
+#[test]
+fn every_house_keeps_the_invariants() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let (seeds, first) = (number("SEEDS", SEEDS), number("FIRST", 0));
+    let began = Instant::now();
+    let workers: Vec<_> = (0..2)
+        .map(|worker| {
+            std::thread::spawn(move || {
+                let mut tally = Tally::default();
+                for seed in (first + worker..first + seeds).step_by(2) {
+                    match live(seed, None, false) {
+                        Ok(lived) => tally.add(&lived),
+                        Err(broken) => return Err((seed, broken)),
+                    }
+                }
+                Ok(tally)
+            })
+        })
+        .collect();
+    let mut tally = Tally::default();
+    let mut broken = Vec::new();
+    for worker in workers {
+        match worker.join().unwrap() {
+            Ok(lived) => tally.add(&lived),
+            Err((seed, _)) => broken.push(seed),
+        }
+    }
+    say(&format!("{}\n{:.1} s", tally.text(), began.elapsed().as_secs_f64()));
+    if let Some(seed) = broken.first() {
+        let story = live(*seed, None, true).err().unwrap_or_default();
+        say(&story);
+        panic!("seed {seed} broke an invariant, see above");
+    }
+}
