@@ -317,7 +317,10 @@ impl Core {
         let (began, pressed) = (self.body.began, self.body.pressed);
         self.machine.step(now, &mut self.body);
         let (began, pressed) = (self.body.began - began, self.body.pressed - pressed);
-        let known: BTreeSet<OpId> = self.log.begun.clone();
+        let boot = self.log.boot;
+        let drives = self.log.drives.iter().filter(|drive| drive.boot == boot).map(|drive| drive.op.clone());
+        let runs = self.log.runs.iter().filter(|(_, of)| *of == boot).map(|(op, _)| op.clone());
+        let known: BTreeSet<OpId> = drives.chain(runs).collect();
         let reports = self.carry(now);
         // A drive is told by the operation that says `executing` in the same step.
         let new = reports.into_iter().filter(|(op, result)| *result == ActionResult::Executing && !known.contains(op));
@@ -351,6 +354,7 @@ impl Core {
             match heard {
                 native::Heard::Hello(hello) => {
                     (about, carried, boot) = (None, !hello.status.is_empty(), number(&hello.boot));
+                    self.note_seen(&hello.seen);
                     self.log.out.push(Event::Hello(Box::new(hello)));
                 }
                 native::Heard::Report(report) => {
@@ -361,11 +365,15 @@ impl Core {
                         }
                         if *result == ActionResult::Completed {
                             about = Some(op.clone());
-                            if carried && !self.log.reports.values().any(|t| t.about.as_ref() == Some(op)) {
+                            let before = self.log.reports.range((boot, 0)..);
+                            if carried && !before.into_iter().any(|(_, truth)| truth.about.as_ref() == Some(op)) {
                                 self.finished = Some(op.clone());
                             }
                         }
                         reports.push((op.clone(), *result));
+                    }
+                    if let Said::State { seen, .. } = &report.body {
+                        self.note_seen(seen);
                     }
                     self.log.out.push(Event::Report(report));
                 }
@@ -382,6 +390,14 @@ impl Core {
             self.log.timers.push((at, Timer::Step));
         }
         reports
+    }
+
+    /// What it finished while there was nobody to be told it says later.
+    fn note_seen(&mut self, seen: &[(truetwin_proof::property::PropertyName, OpId)]) {
+        if let Some((_, op)) = seen.first() {
+            self.finished = Some(op.clone());
+            self.log.results.insert(op.clone(), ActionResult::Completed);
+        }
     }
 
     /// Somebody touches the switch at the wall.

@@ -139,6 +139,12 @@ impl Disk {
     }
 }
 
+/// The operations that are known once these facts are.
 fn admissions<'f>(facts: impl IntoIterator<Item = &'f Fact>) -> Vec<OpId> {
-    facts.into_iter().filter_map(|fact| if let Fact::Admitted(a) = fact { Some(a.op.clone()) } else { None }).collect()
+    let of = |fact: &Fact| match fact {
+        Fact::Admitted(admitted) => Some(admitted.op.clone()),
+        Fact::Held { kept, .. } => kept.as_ref().map(|kept| kept.op.clone()),
+        Fact::Known { .. } | Fact::Dropped { .. } => None,
+    };
+    facts.into_iter().filter_map(of).collect()
 }

@@ -64,29 +64,29 @@ fn every_house_keeps_the_invariants() {
     let workers: Vec<_> = (0..2)
         .map(|worker| {
             std::thread::spawn(move || {
-                let mut tally = Tally::default();
+                let (mut tally, mut broken) = (Tally::default(), Vec::new());
                 for seed in (first + worker..first + seeds).step_by(2) {
                     match live(seed, None, false) {
                         Ok(lived) => tally.add(&lived),
-                        Err(broken) => return Err((seed, broken)),
+                        Err(story) => broken.push((seed, story)),
                     }
                 }
-                Ok(tally)
+                (tally, broken)
             })
         })
         .collect();
-    let mut tally = Tally::default();
-    let mut broken = Vec::new();
+    let (mut tally, mut broken) = (Tally::default(), Vec::new());
     for worker in workers {
-        match worker.join().unwrap() {
-            Ok(lived) => tally.add(&lived),
-            Err((seed, _)) => broken.push(seed),
-        }
+        let (lived, failed) = worker.join().unwrap();
+        tally.add(&lived);
+        broken.extend(failed);
     }
     say(&format!("{}\n{:.1} s", tally.text(), began.elapsed().as_secs_f64()));
-    if let Some(seed) = broken.first() {
-        let story = live(*seed, None, true).err().unwrap_or_default();
-        say(&story);
-        panic!("seed {seed} broke an invariant, see above");
+    for (seed, story) in &broken {
+        say(&format!("seed {seed}: {}", story.lines().rev().take(3).collect::<Vec<_>>().join(" / ")));
+    }
+    if let Some((seed, _)) = broken.first() {
+        say(&live(*seed, None, true).err().unwrap_or_default());
+        panic!("{} seeds broke an invariant, first {seed}, see above", broken.len());
     }
 }

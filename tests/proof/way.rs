@@ -333,7 +333,8 @@ impl House {
             Input::NotWritten { op } => {
                 let call = self.calls.get_mut(op).expect("a call");
                 if !call.written && !call.ended {
-                    (call.stage, call.stage_before) = (Stage::Queued, Stage::Queued);
+                    // Should its time be over at this very moment, it was still with the broker.
+                    call.stage = Stage::Queued;
                 }
             }
             Input::Verified { found, .. } => {
