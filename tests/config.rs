@@ -63,7 +63,7 @@ fn s7_1_a_scene_is_read_shown_and_read_again_and_each_mistake_has_its_line() {
         ("[[scene]]\nname = \"x\"", "f:1:1: scene.0 is without members"),
         (
             "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\" }]",
-            "f:3:12: scene.0.members.0 is without one of these",
+            "f:3:12: scene.0.members.0 is without property; it takes a name",
         ),
         (
             "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\", property = \"b\", value = true }, \

@@ -3,6 +3,7 @@
 
 mod access;
 mod bounded;
+pub mod configured;
 mod doorkeeper;
 mod http;
 mod observer;
@@ -21,10 +22,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
+    authz::Access,
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
     fleet::{self, Fleet},
@@ -88,6 +90,10 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// The bearer tokens of HTTP clients.
+    pub tokens: Tokens,
+    /// Who may what.
+    pub access: Arc<dyn Access>,
     /// What is counted.
     pub metrics: Metrics,
     /// The settings.
@@ -120,7 +126,9 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
+        let tokens = data.tokens();
+        let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, data.endpoints(), tokens.clone()));
+        let parts = Arc::new(Parts { fleet, broker, credentials, tokens, access, metrics, config });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -193,8 +201,7 @@ impl Parts {
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
         let observer = Arc::new(observer::Counted(self.metrics.clone()));
-        let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        mcp::Server::new(self.fleet.clone(), self.access.clone(), self.config.scenes(), transport, observer)
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
