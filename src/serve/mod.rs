@@ -2,6 +2,7 @@
 //! all others.
 
 mod access;
+mod bearer;
 mod bounded;
 pub mod configured;
 mod doorkeeper;
