@@ -88,7 +88,7 @@ section! {
 section! {
     /// Where MCP clients, Prometheus and health checks connect.
     Http {
-        /// The address. Port 0 takes a free one. Beyond loopback only with tokens = "required".
+        /// The address. Port 0 takes a free one. Beyond loopback only where tokens are required (below).
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)), Allowed::Address;
         /// Whether clients need a token (truetwin token add). optional: one that brings none is the caller http, below.
         tokens: Tokens = Tokens::Optional, Allowed::Words(Tokens::WORDS);
@@ -199,7 +199,7 @@ section! {
         devices: Option<Vec<String>> = None, SELECTORS;
         /// What it may only look at.
         read: Option<Vec<String>> = None, SELECTORS;
-        /// The room in which its box stands: there, "the light" is the one in this room. Needs boxes = 1, since a call does
+        /// The room in which its box stands: there, "the light" is the one in this room. Only with one box, since a call does
         /// not tell from which box it comes.
         room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
         /// How many boxes speak through it.
