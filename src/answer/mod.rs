@@ -12,6 +12,7 @@ mod refusal;
 mod speech;
 pub mod terms;
 mod together;
+mod trouble;
 mod unconfirmed;
 mod verdict;
 
@@ -32,6 +33,7 @@ pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong,
 pub use refusal::{refusal, refusal_word};
 pub use speech::{number, spoken, state_word};
 pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
+pub use trouble::{Trouble, trouble};
 pub use verdict::{of_outcome, of_refusal};
 
 /// What may be said of an answer (semantics 8.3).

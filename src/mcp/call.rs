@@ -82,6 +82,11 @@ impl Server {
         self.house(guest).tools.clone()
     }
 
+    /// Changes whenever the tools of anybody may have changed.
+    pub fn revision(&self) -> (u64, u64) {
+        (self.shared.fleet.revision(), self.shared.access.revision())
+    }
+
     /// Carries out one call and answers within the caller's limit. `gone` says that the client no longer waits.
     ///
     /// # Errors
