@@ -7,6 +7,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("property", &[]),
     ("random", &[]),
+    ("audit", &[]),
     ("broker", &[]),
     ("names", &["property"]),
     ("twin", &["property"]),
