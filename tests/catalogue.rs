@@ -747,7 +747,7 @@ fn refusals(table: &mut String) {
         (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
         (Refusal::Offline { last_heard: None }, Role::Light),
         (Refusal::NotAccepted { property: "bolt".into() }, Role::Lock),
-        (Refusal::VerifierOffline { device: DeviceId::new("meter").expect("an id") }, Role::Socket),
+        (Refusal::VerifierOffline { device: DeviceId::new("meter").ok() }, Role::Socket),
         (Refusal::StateUnknown { property: "power".into() }, Role::Light),
         (Refusal::HubJustStarted, Role::Light),
         (Refusal::QueueFull { limit: 8 }, Role::Light),

@@ -151,8 +151,8 @@ fn meaning(request: &Request) -> String {
         Request::Set { device, wish: wanted } => wish(device, wanted),
         Request::Together(all) => all.members.iter().map(|m| wish(&m.device, &m.wish)).collect::<Vec<_>>().join(", "),
         Request::Run { device, action } => format!("{device} does {action}"),
-        Request::Unheard { device } => format!("{device} is unheard"),
-        Request::Check { operation, device } => match (operation, device) {
+        Request::Unheard { thing } => format!("{thing} is unheard"),
+        Request::Check { operation, thing } => match (operation, thing) {
             (Some(operation), _) => format!("check {operation}"),
             (None, Some(device)) => format!("check {device}"),
             (None, None) => "check the latest".to_owned(),

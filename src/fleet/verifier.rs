@@ -52,7 +52,7 @@ pub(super) async fn run(inner: Weak<Inner>, supervisor: ActorRef<FleetMsg>, mut 
 /// Asks a device until nobody has a question any more.
 async fn serve(fleet: Fleet, waiting: Waiting, device: DeviceId, mut asks: Vec<Ask>) {
     while let Some(answer_by) = asks.iter().map(|ask| ask.answer_by).max() {
-        let state = fleet.state(&device, true, answer_by).await;
+        let state = fleet.state_of(&device, true, answer_by).await;
         for ask in asks {
             tell(&ask, found(&state, &ask));
         }

@@ -11,10 +11,12 @@ use std::{
 use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Notes, Server, catalogue::Tool, house::House, noted::Noting, session::Guest, tool_list, tools};
+use super::{
+    Kept, Notes, Server, catalogue::Tool, eyes, house::House, noted::Noting, session::Guest, tool_list, tools,
+};
 use crate::{
     answer::{self, Rendered},
-    authz::Principal,
+    authz::{Policy, Principal, Right, Scope},
 };
 
 /// A call as it came in.
@@ -38,6 +40,9 @@ pub enum NoAnswer {
     /// The client no longer waits.
     #[error("cancelled by the client")]
     Cancelled,
+    /// Its principal may nothing any more: its token was revoked, its endpoint removed.
+    #[error("access was withdrawn")]
+    NoAccess,
 }
 
 /// A call that has ended, for those who count and keep.
@@ -93,6 +98,9 @@ impl Server {
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
+        // As it is now: a session may be older than its policy.
+        let guest =
+            &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
@@ -136,7 +144,10 @@ impl Server {
         if let Some(known) = kept.get(&guest.principal).filter(|known| known.revision == revision) {
             return known.clone();
         }
-        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &guest.policy);
+        // Not the session's own policy, which may be of an earlier revision; without one, an empty house.
+        let policy = shared.access.policy(&guest.principal);
+        let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
+        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
         let tools = tool_list(&house);
         let fresh = Arc::new(Kept { revision, house, tools });
         kept.insert(guest.principal.clone(), fresh.clone());
@@ -150,7 +161,10 @@ impl Server {
             return rendered;
         }
         let house = &self.house(guest).house;
-        let named = owed.into_iter().map(|correction| {
+        // What it may not see any more it is not told of either.
+        let seen = owed.into_iter().filter(|c| house.rights().of(&c.device, Some(&c.settled.property)) > Right::None);
+        let named = seen.map(|mut correction| {
+            eyes::without_unseen_sensor(&mut correction.settled, house.rights());
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
         });

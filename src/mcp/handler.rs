@@ -105,6 +105,7 @@ impl ServerHandler for Server {
         match self.call(&guest, &call, &context.ct).await {
             Ok(rendered) => Ok(result(rendered).into()),
             Err(error @ NoAnswer::NoSuchTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
+            Err(error @ NoAnswer::NoAccess) => Err(ErrorData::invalid_request(error.to_string(), None)),
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }

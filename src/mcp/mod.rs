@@ -10,6 +10,7 @@
 //! | `changes` | sessions are told when their tools have changed |
 //! | `catalogue` | the tools as a model sees them |
 //! | `house` | the devices that a caller may see, under unique names |
+//! | `eyes` | what the fleet tells, cut to what the caller may see |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
 //! | `together` | several wishes side by side: groups and scenes |
@@ -29,6 +30,7 @@ mod catalogue;
 mod changes;
 mod client;
 mod delivery;
+mod eyes;
 mod handler;
 mod house;
 mod http;
@@ -58,7 +60,7 @@ pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
 pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
-pub use house::{Entry, Group, House, Meant, Switch};
+pub use house::{Entry, Group, House, Meant};
 pub use http::{Http, router};
 pub use noted::{Aim, Notes, Touched};
 pub use session::Guest;

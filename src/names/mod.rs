@@ -9,10 +9,12 @@
 //! | `find` | who a spoken name means |
 //! | `groups` | "all lights in the living room" |
 //! | `scene` | prepared wishes under one name |
+//! | `things` | the things that a device is, and what of them is switched |
 
 mod find;
 mod groups;
 mod scene;
+mod things;
 
 use std::fmt;
 
@@ -21,6 +23,7 @@ use crate::property::{DeviceId, PropertyName};
 pub use find::{Found, Known, find, folded, spellings};
 pub use groups::GroupName;
 pub use scene::{MEMBERS_MAX, Member, Scene};
+pub use things::{Named, Switch, ends, part, switch, things};
 
 /// A language that truetwin speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, serde::Deserialize)]

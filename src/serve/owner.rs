@@ -13,7 +13,7 @@ use crate::{
     mcp::{House, Meant},
     property::{DeviceId, Value},
     twin::wish::Wish,
-    twin::words::Refusal,
+    twin::words::{Refusal, Reply},
 };
 
 /// Carries out the owner's requests.
@@ -100,7 +100,10 @@ impl Owner {
         let naming = house.naming(&id, Some(property));
         let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
         let caller = Caller("cli".into());
-        let reply = parts.fleet.set(&caller, &id, Wish::to(property, value), answer_by).await;
+        let reply = match house.rights().set(&id, Wish::to(property, value)) {
+            Ok(permitted) => parts.fleet.set(&caller, permitted, answer_by).await,
+            Err(denied) => Reply::Refused(denied.refusal()),
+        };
         let owed = parts.fleet.corrections_for(&caller).into_iter().map(|correction| {
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
