@@ -231,6 +231,17 @@ impl Endpoints {
         Ok(())
     }
 
+    /// Makes the set this one: what is not in it or is otherwise in it is removed, what is new is added. Tells what could not
+    /// be added.
+    pub async fn apply(&self, wanted: Vec<Settings>) -> Vec<AddError> {
+        let is_wanted = |kept: &Kept| wanted.contains(&kept.post.settings);
+        let over: Vec<Arc<str>> =
+            self.set().kept.iter().filter(|(_, kept)| !is_wanted(kept)).map(|(name, _)| name.clone()).collect();
+        futures_util::future::join_all(over.iter().map(|name| self.remove(name))).await;
+        let is_new = |settings: &Settings| !self.set().kept.contains_key(&settings.name);
+        wanted.into_iter().filter(is_new).filter_map(|settings| self.add(settings).err()).collect()
+    }
+
     /// Dials it anew, as soon as that is safe; also one whose token was refused.
     ///
     /// # Errors

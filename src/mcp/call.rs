@@ -98,6 +98,8 @@ impl Server {
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
+        // A transport may have bound its session further than the policy does: the other side gives up earlier.
+        let bound_ms = guest.policy.answer_by_ms;
         // As it is now: a session may be older than its policy.
         let guest =
             &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
@@ -110,7 +112,7 @@ impl Server {
             return Err(NoAnswer::NoSuchTool { known: kept.tools.iter().map(|t| t.name.to_string()).collect() });
         };
         let shared = &*self.shared;
-        let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
+        let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms.min(bound_ms));
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
         let desk = tools::Desk { fleet: &shared.fleet, observer, latest: &shared.latest, noting: &noting };
         let ended = |answer: Option<&Rendered>| {

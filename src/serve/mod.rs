@@ -4,6 +4,7 @@
 mod access;
 mod bounded;
 mod doorkeeper;
+mod endpoints;
 mod http;
 mod observer;
 mod owner;
@@ -27,6 +28,7 @@ use crate::{
     data::{self, Credentials, DataFolder, Secret},
     device::Context,
     dialect::native::Identity,
+    endpoint::{Endpoints, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -72,6 +74,7 @@ pub struct Hub {
     ingress: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     control: JoinHandle<()>,
+    dialled: JoinHandle<()>,
     /// Ends the control socket, then, once everybody was answered, HTTP.
     stop_control: CancellationToken,
     stop_http: CancellationToken,
@@ -92,6 +95,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The settings.
     pub config: Arc<Config>,
+    /// Access points of voice assistants.
+    pub endpoints: Endpoints,
 }
 
 impl Hub {
@@ -100,6 +105,20 @@ impl Hub {
     /// # Errors
     /// [`Error`], with the part that could not be started.
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        Self::start_towards(Outside::default(), config, data, mqtt, http).await
+    }
+
+    /// As [`Hub::start`], with another way to access points and other times for them.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub async fn start_towards(
+        outside: Outside,
+        config: Config,
+        data: DataFolder,
+        mqtt: TcpListener,
+        http: TcpListener,
+    ) -> Result<Self, Error> {
         let started = Instant::now();
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
@@ -120,7 +139,11 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
+        let server = mcp_server(&fleet, &config, &metrics, mcp::Transport::Http);
+        let counted = Arc::new(observer::Counted(metrics.clone()));
+        let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
+        let endpoints = Endpoints::new(Arc::new(server), counted, outside);
+        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config, endpoints });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -135,9 +158,10 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(parts.endpoints.clone(), data.endpoints(), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
     }
 
     /// Where devices connect.
@@ -167,6 +191,11 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
+        let closed = self.parts.endpoints.stop().await;
+        if closed && let Err(error) = self.data.sockets_closed() {
+            tracing::warn!(%error, "the next start waits a minute before it dials relays");
+        }
+        let _ended_with_the_endpoints = self.dialled.await;
         let abort = self.http.abort_handle();
         if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
             abort.abort();
@@ -192,9 +221,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Counted(self.metrics.clone()));
-        let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        mcp_server(&self.fleet, &self.config, &self.metrics, transport)
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -209,6 +236,12 @@ impl Parts {
         }
         self.metrics.render()
     }
+}
+
+fn mcp_server(fleet: &Fleet, config: &Config, metrics: &Metrics, transport: mcp::Transport) -> mcp::Server {
+    let observer = Arc::new(observer::Counted(metrics.clone()));
+    let access = Arc::new(access::Policies::new(config));
+    mcp::Server::new(fleet.clone(), access, config.scenes(), transport, observer)
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.
