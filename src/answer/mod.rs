@@ -6,6 +6,7 @@ mod correction;
 mod endpoint;
 mod operation;
 mod other;
+mod progress;
 mod questions;
 mod reasons;
 mod refusal;
@@ -13,6 +14,7 @@ mod speech;
 pub mod terms;
 mod together;
 mod trouble;
+mod twin;
 mod unconfirmed;
 mod verdict;
 
@@ -30,10 +32,12 @@ use crate::{
 pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};
+pub use progress::{members, stage};
 pub use refusal::{refusal, refusal_word};
 pub use speech::{number, spoken, state_word};
 pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
 pub use trouble::{Trouble, trouble};
+pub use twin::{Whole, twin};
 pub use verdict::{of_outcome, of_refusal};
 
 /// What may be said of an answer (semantics 8.3).

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_new_one_is_dialled_at_once_and_after_a_crash_when_a_relay_has_forgotten() {
         let now = Instant::now();
-        assert_eq!(Bench::new(Profile::Official).0.dial_at().is_some(), true);
+        assert!(Bench::new(Profile::Official).0.dial_at().is_some());
         let later = Schedule::new(Profile::Relay, Tuning::default(), now, now + s(60));
         assert_eq!(later.dial_at(), Some(now + s(60)));
     }

@@ -28,6 +28,7 @@ use self::{
     recent::{Called, Recent},
     supervisor::FleetMsg,
 };
+pub use crate::device::Stages;
 use crate::{
     authz::{Look, Permitted, Rights},
     device::{Context, DeviceMsg, Shared},
@@ -35,6 +36,7 @@ use crate::{
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         owed::Correction,
+        view::View,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
     },
@@ -123,6 +125,8 @@ struct Inner {
 pub struct Fleet {
     inner: Arc<Inner>,
     supervisor: ActorRef<FleetMsg>,
+    /// Who hears the stages of what is asked for through this handle.
+    stages: Option<Stages>,
 }
 
 /// Why a device could not be added or removed.
@@ -151,7 +155,19 @@ impl Fleet {
         if let Some(asks) = inner.context.take_asks() {
             tokio::spawn(verifier::run(Arc::downgrade(&inner), supervisor.clone(), asks));
         }
-        Ok(Self { inner, supervisor })
+        Ok(Self { inner, supervisor, stages: None })
+    }
+
+    /// The same fleet; the stages of what is asked for through this handle are told while it runs.
+    #[must_use]
+    pub fn telling(&self, stages: Stages) -> Self {
+        Self { stages: Some(stages), ..self.clone() }
+    }
+
+    /// The same fleet, telling no stages.
+    #[must_use]
+    pub fn quiet(&self) -> Self {
+        Self { stages: None, ..self.clone() }
     }
 
     /// Adds a device, or gives one that is there another name.
@@ -200,8 +216,15 @@ impl Fleet {
         let op = OpId::new(&crate::random::id(6));
         let (id, who, property) = (op.clone(), caller.id(), wish.property.clone());
         let value = wish.target.value().cloned();
-        let message =
-            move |port| DeviceMsg::Set { op: id.clone(), caller: who.clone(), wish: wish.clone(), answer_by, port };
+        let stages = self.stages.clone();
+        let message = move |port| DeviceMsg::Set {
+            op: id.clone(),
+            caller: who.clone(),
+            wish: wish.clone(),
+            answer_by,
+            stages: stages.clone(),
+            port,
+        };
         self.operate(caller, &device, op, (property, value), answer_by, message).await
     }
 
@@ -216,12 +239,14 @@ impl Fleet {
         let (device, action) = permitted.into_parts();
         let op = OpId::new(&crate::random::id(6));
         let (id, who, name) = (op.clone(), caller.id(), action.clone());
+        let stages = self.stages.clone();
         let message = move |port| DeviceMsg::Run {
             op: id.clone(),
             caller: who.clone(),
             action: action.clone(),
             args: args.clone(),
             answer_by,
+            stages: stages.clone(),
             port,
         };
         self.operate(caller, &device, op, (name, None), answer_by, message).await
@@ -283,6 +308,17 @@ impl Fleet {
             }
         }
         self.call(device, &op, answer_by, DeviceMsg::State).await.map_err(Unanswered::into_refusal)
+    }
+
+    /// All that is known of one device, without asking it. `None` if there is none of that id, or it does not tell by
+    /// `answer_by`.
+    pub async fn view(&self, permitted: &Permitted<Look>, answer_by: Instant) -> Option<View> {
+        self.call(permitted.device(), &OpId::new("view"), answer_by, DeviceMsg::View).await.ok()
+    }
+
+    /// Hears whenever something of a device may have changed, until it is removed. `None`: there is no such device.
+    pub fn changes(&self, permitted: &Permitted<Look>) -> Option<watch::Receiver<u64>> {
+        self.inner.devices.get(permitted.device()).map(|entry| entry.shared.changes())
     }
 
     /// What became of an operation: by its id, else the latest of this caller on a thing, else the thing's latest, else the

@@ -34,7 +34,7 @@ pub(super) async fn run(inner: Weak<Inner>, supervisor: ActorRef<FleetMsg>, mut 
     let waiting = Waiting::default();
     while let Some(ask) = asks.recv().await {
         let Some(inner) = inner.upgrade() else { return };
-        let fleet = Fleet { inner, supervisor: supervisor.clone() };
+        let fleet = Fleet { inner, supervisor: supervisor.clone(), stages: None };
         let device = ask.device.clone();
         let mut all = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match all.get_mut(&device) {

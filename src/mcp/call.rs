@@ -12,7 +12,8 @@ use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Kept, Notes, Server, catalogue::Tool, eyes, house::House, noted::Noting, session::Guest, tool_list, tools,
+    Kept, Notes, Progress, Server, catalogue::Tool, eyes, house::House, noted::Noting, resources::resource_list,
+    session::Guest, tool_list, tools,
 };
 use crate::{
     answer::{self, Rendered},
@@ -97,6 +98,20 @@ impl Server {
     /// # Errors
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
+        self.call_with(guest, call, gone, None).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub async fn call_with(
+        &self,
+        guest: &Guest,
+        call: &Call,
+        gone: &CancellationToken,
+        progress: Option<Progress>,
+    ) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
         // A transport may have bound its session further than the policy does: the other side gives up earlier.
         let bound_ms = guest.policy.answer_by_ms;
@@ -114,7 +129,14 @@ impl Server {
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms.min(bound_ms));
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
-        let desk = tools::Desk { fleet: &shared.fleet, observer, latest: &shared.latest, noting: &noting };
+        let telling = progress.as_ref().map(|progress| progress.of(&shared.fleet));
+        let desk = tools::Desk {
+            fleet: telling.as_ref().unwrap_or(&shared.fleet),
+            observer,
+            latest: &shared.latest,
+            noting: &noting,
+            progress: progress.as_ref(),
+        };
         let ended = |answer: Option<&Rendered>| {
             let (elapsed, notes) = (started.elapsed(), noting.take());
             observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, notes: &notes, elapsed });
@@ -150,8 +172,8 @@ impl Server {
         let policy = shared.access.policy(&guest.principal);
         let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
         let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
-        let tools = tool_list(&house);
-        let fresh = Arc::new(Kept { revision, house, tools });
+        let (tools, resources) = (tool_list(&house), resource_list(&house));
+        let fresh = Arc::new(Kept { revision, house, tools, resources });
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
     }

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{arguments::Together, eyes, house::House};
+use super::{Progress, arguments::Together, eyes, house::House, progress::Step};
 use crate::{
     answer::{self, MemberReply, Rendered},
     authz::{Denied, Right, Rights},
@@ -91,6 +91,7 @@ pub(super) async fn carry_out(
     wanted: Together,
     caller: &Caller,
     answer_by: Instant,
+    progress: Option<&Progress>,
 ) -> Told {
     let members: Vec<_> = wanted
         .members
@@ -109,7 +110,12 @@ pub(super) async fn carry_out(
         });
     }
     let mut replies: Vec<Option<Reply>> = members.iter().map(|_| None).collect();
+    let mut answered = 0;
     while let Some(ended) = running.join_next().await {
+        answered += 1;
+        if let Some(progress) = progress {
+            progress.tell(Step::Members { answered, of: members.len() });
+        }
         match ended {
             Ok((at, reply)) => replies[at] = Some(eyes::reply(reply, house.rights())),
             Err(error) => tracing::error!(%error, "a member of a group or scene was not carried out"),

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Kept, Observer,
+    Kept, Observer, Progress,
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     eyes,
@@ -35,6 +35,8 @@ pub(super) struct Desk<'a> {
     pub(super) observer: &'a dyn Observer,
     /// What callers last asked of several things at once.
     pub(super) latest: &'a Latest,
+    /// Where it is told how far the call is.
+    pub(super) progress: Option<&'a Progress>,
     /// What this call turns out to be about.
     pub(super) noting: &'a Noting,
 }
@@ -127,7 +129,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
             answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Together(wanted) => {
-            let told = together::carry_out(fleet, house, wanted, caller, answer_by).await;
+            let told = together::carry_out(&fleet.quiet(), house, wanted, caller, answer_by, desk.progress).await;
             desk.noting.replied(told.replies());
             desk.latest.keep(caller, told.clone());
             told.render(lang)
