@@ -2,17 +2,21 @@
 //! all others.
 
 mod access;
+pub mod added;
+mod audited;
 mod bounded;
 mod doorkeeper;
 mod endpoints;
 mod http;
 mod observer;
 mod owner;
+mod points;
 mod settings;
 
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,13 +26,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
+    audit::Audit,
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
-    endpoint::{Endpoints, Outside},
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -59,6 +64,9 @@ pub enum Error {
     /// The control socket.
     #[error("the control socket cannot be opened")]
     Control(#[from] control::Error),
+    /// The audit's reader died.
+    #[error("the audit cannot be opened")]
+    Audit,
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
@@ -91,12 +99,18 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Access points that were added by command.
+    pub endpoints: Endpoints,
+    /// The data folder.
+    pub folder: PathBuf,
     /// What is counted.
     pub metrics: Metrics,
+    /// What each call was.
+    pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
-    /// Access points of voice assistants.
-    pub endpoints: Endpoints,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
 }
 
 impl Hub {
@@ -139,11 +153,14 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let server = mcp_server(&fleet, &config, &metrics, mcp::Transport::Http);
+        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let audited = folder.clone();
+        let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
+        let server = mcp_server(&fleet, &config, &metrics, &audit, mcp::Transport::Http);
         let counted = Arc::new(observer::Counted(metrics.clone()));
         let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
-        let endpoints = Endpoints::new(Arc::new(server), counted, outside);
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config, endpoints });
+        let lines = endpoint::Endpoints::new(Arc::new(server), counted, outside);
+        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, lines });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -158,7 +175,7 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
-        let dialled = tokio::spawn(endpoints::keep(parts.endpoints.clone(), data.endpoints(), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(parts.lines.clone(), data.endpoints(), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
         Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
@@ -191,7 +208,7 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
-        let closed = self.parts.endpoints.stop().await;
+        let closed = self.parts.lines.stop().await;
         if closed && let Err(error) = self.data.sockets_closed() {
             tracing::warn!(%error, "the next start waits a minute before it dials relays");
         }
@@ -204,6 +221,8 @@ impl Hub {
         self.parts.broker.stop().await;
         let _ended_with_the_broker = self.ingress.await;
         self.upkeep.abort();
+        let audit = self.parts.audit.clone();
+        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
         tracing::info!("stopped");
     }
 }
@@ -221,7 +240,11 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        mcp_server(&self.fleet, &self.config, &self.metrics, transport)
+        mcp_server(&self.fleet, &self.config, &self.metrics, &self.audit, transport)
+    }
+
+    fn auditor(&self) -> audited::Auditor {
+        audited::Auditor { audit: self.audit.clone(), fleet: self.fleet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -231,6 +254,8 @@ impl Parts {
             self.metrics.devices_are(*presence, cards.iter().filter(|card| card.presence == *presence).count());
         }
         self.metrics.quarantined_are(self.fleet.quarantined());
+        let audited = self.audit.counts();
+        self.metrics.audit_is(audited.written, audited.lost);
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }
@@ -238,8 +263,15 @@ impl Parts {
     }
 }
 
-fn mcp_server(fleet: &Fleet, config: &Config, metrics: &Metrics, transport: mcp::Transport) -> mcp::Server {
-    let observer = Arc::new(observer::Counted(metrics.clone()));
+fn mcp_server(
+    fleet: &Fleet,
+    config: &Config,
+    metrics: &Metrics,
+    audit: &Audit,
+    transport: mcp::Transport,
+) -> mcp::Server {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+    let observer = Arc::new(observer::Watching { metrics: metrics.clone(), auditor });
     let access = Arc::new(access::Policies::new(config));
     mcp::Server::new(fleet.clone(), access, config.scenes(), transport, observer)
 }
