@@ -8,6 +8,7 @@
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
 //! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
+//! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
 //! | `hub.json` | where the running hub listens | while it runs |
 //! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
 //!
@@ -21,6 +22,7 @@ mod credentials;
 mod endpoints;
 mod file;
 mod place;
+mod sockets;
 mod tokens;
 
 use std::{
@@ -46,6 +48,8 @@ const LOCK: &str = "hub.lock";
 const HUB_ID: &str = "hub.id";
 const EPOCH: &str = "epoch";
 const HUB_JSON: &str = "hub.json";
+/// There while sockets to access points may be open.
+const SOCKETS: &str = "endpoints.open";
 const DEVICES: &str = "devices.json";
 const ENDPOINTS: &str = "endpoints.json";
 const TOKENS: &str = "tokens.json";

@@ -4,21 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     config::{self, Config, EndpointText, TokenError},
-    endpoint::{Address, Profile, UrlError, parse_url_with},
+    endpoint::{Address, Profile, Settings, UrlError, parse_url_with},
 };
-
-/// An access point that the configuration has with its URL: what is needed to dial it.
-#[derive(Clone, Debug)]
-pub struct Configured {
-    /// What its owner calls it.
-    pub name: Arc<str>,
-    /// Where it is, token and all; shows itself without it.
-    pub address: Address,
-    /// How it behaves.
-    pub profile: Profile,
-    /// How many boxes speak through it.
-    pub boxes: u32,
-}
 
 /// What is wrong with one of them. Never quotes a token.
 #[derive(Debug, thiserror::Error)]
@@ -65,31 +52,43 @@ pub enum Error {
     },
 }
 
-/// All that have a URL, in the order of the file. Reads their tokens anew: blocks on the disk.
-///
-/// # Errors
-/// [`Error`] with the first that is not right.
-pub fn endpoints(config: &Config) -> Result<Vec<Configured>, Error> {
-    let mut all: Vec<Configured> = Vec::new();
-    for text in &config.endpoints {
-        let name = text.name.clone().unwrap_or_default();
-        let Some(url) = &text.url else { continue };
-        let token = config::endpoint_token(text)?;
-        let address = parse_url_with(url.reveal(), token.as_ref().map(config::SecretText::reveal))
-            .map_err(|problem| Error::Url { endpoint: name.clone(), problem })?;
-        let profile = chosen(text, &address);
-        let most = profile.answer_by_ms_max();
-        if u64::from(text.budget_ms) > most {
-            let budget_ms = text.budget_ms;
-            return Err(Error::Budget { endpoint: name, budget_ms, most, profile: profile.as_str() });
+/// All that have a URL, in the order of the file, and what is wrong with the others. Reads their tokens anew: blocks on the
+/// disk.
+pub fn endpoints(config: &Config) -> (Vec<Settings>, Vec<Error>) {
+    let (mut all, mut broken): (Vec<Settings>, Vec<Error>) = (Vec::new(), Vec::new());
+    for text in config.endpoints.iter().filter(|text| text.url.is_some()) {
+        match settings(text, &all) {
+            Ok(settings) => all.push(settings),
+            Err(error) => broken.push(error),
         }
-        if let Some(same) = all.iter().find(|known| known.address.is_same_agent(&address)) {
-            let (agent, address) = (address.agent().to_owned(), address.to_string());
-            return Err(Error::SameAgent { one: same.name.to_string(), other: name, agent, address });
-        }
-        all.push(Configured { name: name.into(), address, profile, boxes: text.boxes });
     }
-    Ok(all)
+    (all, broken)
+}
+
+fn settings(text: &EndpointText, before: &[Settings]) -> Result<Settings, Error> {
+    let name = text.name.clone().unwrap_or_default();
+    let url = text.url.as_ref().map(config::SecretText::reveal).unwrap_or_default();
+    let token = config::endpoint_token(text)?;
+    let address = parse_url_with(url, token.as_ref().map(config::SecretText::reveal));
+    let address = address.map_err(|problem| Error::Url { endpoint: name.clone(), problem })?;
+    let profile = chosen(text, &address);
+    let (budget_ms, most) = (text.budget_ms, profile.answer_by_ms_max());
+    if u64::from(budget_ms) > most {
+        return Err(Error::Budget { endpoint: name, budget_ms, most, profile: profile.as_str() });
+    }
+    if let Some(same) = before.iter().find(|known| known.address.is_same_agent(&address)) {
+        let (agent, address) = (address.agent().to_owned(), address.to_string());
+        return Err(Error::SameAgent { one: same.name.to_string(), other: name, agent, address });
+    }
+    Ok(Settings { name: name.into(), address, profile, boxes: text.boxes })
+}
+
+/// One that was added by command, with what the configuration says of it, if anything.
+pub(super) fn added(config: &Config, name: Arc<str>, address: Address) -> Settings {
+    let known = config.endpoints.iter().find(|text| text.name.as_deref() == Some(&*name));
+    let usual = EndpointText::default();
+    let text = known.unwrap_or(&usual);
+    Settings { name, profile: chosen(text, &address), address, boxes: text.boxes }
 }
 
 /// Of which kind an endpoint is: as its owner says, else as its URL tells; whether that has its token does not matter.
