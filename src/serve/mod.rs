@@ -4,8 +4,11 @@
 mod access;
 pub mod added;
 mod audited;
+mod bearer;
 mod bounded;
+pub mod configured;
 mod doorkeeper;
+mod endpoints;
 mod http;
 mod observer;
 mod owner;
@@ -26,12 +29,14 @@ use tokio_util::sync::CancellationToken;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
     audit::Audit,
+    authz::Access,
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -80,6 +85,7 @@ pub struct Hub {
     ingress: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     control: JoinHandle<()>,
+    dialled: JoinHandle<()>,
     /// Ends the control socket, then, once everybody was answered, HTTP.
     stop_control: CancellationToken,
     stop_http: CancellationToken,
@@ -98,6 +104,10 @@ pub struct Parts {
     pub credentials: Credentials,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
+    /// The bearer tokens of HTTP clients.
+    pub tokens: Tokens,
+    /// Who may what.
+    pub access: Arc<dyn Access>,
     /// The data folder.
     pub folder: PathBuf,
     /// What is counted.
@@ -106,6 +116,10 @@ pub struct Parts {
     pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
+    /// The MCP server behind every transport.
+    server: mcp::Server,
 }
 
 impl Hub {
@@ -114,6 +128,20 @@ impl Hub {
     /// # Errors
     /// [`Error`], with the part that could not be started.
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        Self::start_towards(Outside::default(), config, data, mqtt, http).await
+    }
+
+    /// As [`Hub::start`], with another way to access points and other times for them.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub async fn start_towards(
+        outside: Outside,
+        config: Config,
+        data: DataFolder,
+        mqtt: TcpListener,
+        http: TcpListener,
+    ) -> Result<Self, Error> {
         let started = Instant::now();
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
@@ -134,10 +162,30 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let (folder, endpoints, tokens) = (data.path().to_owned(), data.endpoints(), data.tokens());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
-        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config });
+        let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
+        let observer = observer_of(&fleet, &metrics, &audit);
+        let server = mcp::Server::new(fleet.clone(), access.clone(), config.scenes(), mcp::Transport::Http, observer);
+        let counted = Arc::new(observer::Counted(metrics.clone()));
+        let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
+        let lines = endpoint::Endpoints::new(Arc::new(server.clone()), counted, outside);
+        let parts = Parts {
+            fleet,
+            broker,
+            credentials,
+            endpoints,
+            tokens,
+            access,
+            folder,
+            metrics,
+            audit,
+            config,
+            lines,
+            server,
+        };
+        let parts = Arc::new(parts);
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -152,9 +200,15 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(
+            parts.lines.clone(),
+            parts.config.clone(),
+            data.endpoints(),
+            stop_control.clone(),
+        ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
     }
 
     /// Where devices connect.
@@ -184,6 +238,11 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
+        let closed = self.parts.lines.stop().await;
+        if closed && let Err(error) = self.data.sockets_closed() {
+            tracing::warn!(%error, "the next start waits a minute before it dials relays");
+        }
+        let _ended_with_the_endpoints = self.dialled.await;
         let abort = self.http.abort_handle();
         if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
             abort.abort();
@@ -211,9 +270,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
-        let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        self.server.over(transport)
     }
 
     fn auditor(&self) -> audited::Auditor {
@@ -234,6 +291,11 @@ impl Parts {
         }
         self.metrics.render()
     }
+}
+
+fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit) -> Arc<dyn mcp::Observer> {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+    Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.
