@@ -18,7 +18,7 @@ use crate::{
     dialect::native::{self, Heard},
     fleet::Fleet,
     metrics::Metrics,
-    property::DeviceId,
+    property::{Description, DeviceId},
     twin::input::Ignored,
 };
 
@@ -34,12 +34,20 @@ pub struct Ingress {
     config: Arc<Config>,
     /// When each device was last told of a mistake; at most one entry for each device with credentials.
     told: HashMap<Arc<str>, Instant>,
+    /// What each device said last that it has; one for each device with credentials.
+    described: HashMap<DeviceId, Arc<Description>>,
 }
 
 impl Ingress {
     /// An ingress that tells `fleet`, answers over `broker`, and puts the owner's word over descriptions.
     pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>) -> Self {
-        Self { fleet, broker, metrics, config, told: HashMap::new() }
+        Self { fleet, broker, metrics, config, told: HashMap::new(), described: HashMap::new() }
+    }
+
+    /// The same, knowing what devices said in an earlier process.
+    #[must_use]
+    pub fn knowing(self, described: HashMap<DeviceId, Arc<Description>>) -> Self {
+        Self { described, ..self }
     }
 
     /// Runs until the broker has stopped.
@@ -97,9 +105,11 @@ impl Ingress {
                         receipt.taken();
                     }
                     Heard::Hello(mut hello) => {
+                        let said =
+                            self.is_new(&id, &hello.description).then(|| String::from_utf8_lossy(payload).into_owned());
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
-                        self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
+                        self.fleet.tell(&id, DeviceMsg::Greeted { hello, said, receipt });
                     }
                     Heard::Report(report) => {
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
@@ -114,6 +124,15 @@ impl Ingress {
                 receipt.taken();
             }
         }
+    }
+
+    /// Whether a greeting says something else of what the device has than the one before.
+    fn is_new(&mut self, device: &DeviceId, description: &Arc<Description>) -> bool {
+        let is_new = self.described.get(device) != Some(description);
+        if is_new {
+            self.described.insert(device.clone(), description.clone());
+        }
+        is_new
     }
 
     /// A sentence and not silence (wire protocol, *Greeting*).

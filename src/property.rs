@@ -144,6 +144,9 @@ pub enum Evidence {
 }
 
 impl Evidence {
+    /// All of them, lowest first.
+    pub const ALL: &[Self] = &[Self::None, Self::Sent, Self::Received, Self::Firmware, Self::Pin, Self::Sensor];
+
     /// The word in answers, metrics and documents.
     pub fn as_str(self) -> &'static str {
         match self {

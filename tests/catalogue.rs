@@ -318,6 +318,7 @@ fn settled(outcome: Outcome, stage: Stage, reason: Option<Reason>, found: Option
         joined: None,
         superseded_by: None,
         kept: false,
+        recorded: true,
         limited: false,
     }
 }
@@ -753,6 +754,7 @@ fn refusals(table: &mut String) {
         (Refusal::QueueFull { limit: 8 }, Role::Light),
         (Refusal::DeadlineTooShort { needed: Duration::from_secs(3) }, Role::Light),
         (Refusal::BrokerDown, Role::Light),
+        (Refusal::JournalDown, Role::Heater),
         (Refusal::Quarantined, Role::Light),
         (Refusal::ShuttingDown, Role::Light),
     ];

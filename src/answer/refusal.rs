@@ -67,7 +67,11 @@ fn facts(refusal: &Refusal) -> Facts {
         Refusal::QueueFull { limit } => Facts { limit: Some(*limit), ..none },
         Refusal::DeadlineTooShort { needed } => Facts { needed_ms: Some(millis(*needed)), ..none },
         Refusal::VerifierOffline { device } => Facts { parameter: device.as_ref().map(ToString::to_string), ..none },
-        Refusal::HubJustStarted | Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown => none,
+        Refusal::HubJustStarted
+        | Refusal::BrokerDown
+        | Refusal::JournalDown
+        | Refusal::Quarantined
+        | Refusal::ShuttingDown => none,
     }
 }
 
@@ -122,7 +126,10 @@ fn note(word: RefusalWord, lang: Lang) -> Option<&'static str> {
         RefusalWord::HubJustStarted | RefusalWord::RateLimited | RefusalWord::QueueFull => {
             ("过一会儿可以再调一次。", "May be called once more in a while.")
         }
-        RefusalWord::VerifierOffline | RefusalWord::BrokerDown | RefusalWord::ShuttingDown => return None,
+        RefusalWord::VerifierOffline
+        | RefusalWord::BrokerDown
+        | RefusalWord::JournalDown
+        | RefusalWord::ShuttingDown => return None,
     };
     Some(pick(lang, zh, en))
 }
@@ -195,6 +202,7 @@ impl Voice<'_> {
             | Refusal::HubJustStarted
             | Refusal::QueueFull { .. }
             | Refusal::BrokerDown
+            | Refusal::JournalDown
             | Refusal::Quarantined
             | Refusal::ShuttingDown => self.bare(refusal.word()),
         }
@@ -278,6 +286,10 @@ impl Voice<'_> {
             RefusalWord::BrokerDown => (
                 format!("没有发出：家里的消息通道断了，不是{n}的问题。"),
                 format!("Nothing sent: the hub's message bus is down, not {the}."),
+            ),
+            RefusalWord::JournalDown => (
+                format!("没有发出：中枢的磁盘写不进去，{n}的这一步要先记下来才能做。"),
+                format!("Nothing sent: the hub's disk takes no records, and this needs one before {the} may move."),
             ),
             RefusalWord::Quarantined => (
                 format!("没有发出：中枢里管{n}的部分一再出错，停用了。"),

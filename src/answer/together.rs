@@ -177,9 +177,11 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
             Refusal::UnknownDevice { .. } => ("找不到", "not found"),
             Refusal::Offline { .. } | Refusal::HubJustStarted => ("不在线", "offline"),
             Refusal::QueueFull { .. } | Refusal::DeadlineTooShort { .. } => ("来不及", "no time for it"),
-            Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown | Refusal::VerifierOffline { .. } => {
-                ("没有发出", "nothing sent")
-            }
+            Refusal::BrokerDown
+            | Refusal::JournalDown
+            | Refusal::Quarantined
+            | Refusal::ShuttingDown
+            | Refusal::VerifierOffline { .. } => ("没有发出", "nothing sent"),
             Refusal::UnknownProperty { .. } | Refusal::InvalidValue { .. } | Refusal::InvalidArgument { .. } => {
                 ("不能这样设", "cannot be set so")
             }

@@ -62,6 +62,7 @@ pub fn of_refusal(word: RefusalWord) -> (ResultWord, Next) {
         | RefusalWord::VerifierOffline
         | RefusalWord::DeadlineTooShort
         | RefusalWord::BrokerDown
+        | RefusalWord::JournalDown
         | RefusalWord::Quarantined
         | RefusalWord::ShuttingDown => (ResultWord::Failed, Next::None),
     }

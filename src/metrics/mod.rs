@@ -46,6 +46,11 @@ struct Shared {
     late_success: Series<Counter>,
     reverted: Series<Counter>,
     replies_unheard: Series<Counter>,
+    answers_unrecorded: Series<Counter>,
+    storage_written_bytes: Series<Counter>,
+    journal_commits: Series<Counter>,
+    journal_entries: Series<Counter>,
+    journal_not_kept: Series<Counter>,
     calls_unanswered: Series<Counter>,
     devices: Series<Gauge>,
     commands: Series<Counter>,
@@ -116,6 +121,11 @@ impl Metrics {
             late_success: counter(&table::LATE_SUCCESS),
             reverted: counter(&table::REVERTED),
             replies_unheard: counter(&table::REPLIES_UNHEARD),
+            answers_unrecorded: counter(&table::ANSWERS_UNRECORDED),
+            storage_written_bytes: counter(&table::STORAGE_WRITTEN_BYTES),
+            journal_commits: counter(&table::JOURNAL_COMMITS),
+            journal_entries: counter(&table::JOURNAL_ENTRIES),
+            journal_not_kept: counter(&table::JOURNAL_NOT_KEPT),
             calls_unanswered: counter(&table::CALLS_UNANSWERED),
             devices: gauge(&table::DEVICES),
             commands: counter(&table::COMMANDS),
@@ -183,6 +193,11 @@ impl Metrics {
     /// An answer was ready and its caller had gone.
     pub fn reply_unheard(&self) {
         self.shared.replies_unheard.at(&[]).increment(1);
+    }
+
+    /// An answer went out without its record: the journal could not keep up (semantics 8.5).
+    pub fn answered_unrecorded(&self) {
+        self.shared.answers_unrecorded.at(&[]).increment(1);
     }
 
     /// An actor did not answer a call by its limit: a fault of the hub.
@@ -275,6 +290,15 @@ impl Metrics {
     pub fn audit_is(&self, written: u64, lost: u64) {
         self.shared.audit_records.at(&[]).absolute(written);
         self.shared.audit_lost.at(&[]).absolute(lost);
+    }
+
+    /// Takes over the journal's figures.
+    pub fn journal_is(&self, written_bytes: u64, commits: u64, entries: u64, not_kept: u64) {
+        let shared = &self.shared;
+        shared.storage_written_bytes.at(&[]).absolute(written_bytes);
+        shared.journal_commits.at(&[]).absolute(commits);
+        shared.journal_entries.at(&[]).absolute(entries);
+        shared.journal_not_kept.at(&[]).absolute(not_kept);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

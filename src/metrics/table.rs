@@ -114,6 +114,16 @@ metrics! {
         "Devices that went back by themselves after a success.");
     REPLIES_UNHEARD = plain("truetwin_replies_unheard_total", Kind::Counter,
         "Answers whose caller had gone.");
+    ANSWERS_UNRECORDED = plain("truetwin_answers_unrecorded_total", Kind::Counter,
+        "Answers that went out without their record, because the journal could not keep up.");
+    STORAGE_WRITTEN_BYTES = plain("truetwin_storage_written_bytes_total", Kind::Counter,
+        "Bytes that the journal handed to the disk.");
+    JOURNAL_COMMITS = plain("truetwin_journal_commits_total", Kind::Counter,
+        "Transactions of the journal.");
+    JOURNAL_ENTRIES = plain("truetwin_journal_entries_total", Kind::Counter,
+        "Entries in the journal's transactions.");
+    JOURNAL_NOT_KEPT = plain("truetwin_journal_not_kept_total", Kind::Counter,
+        "Entries that the journal did not keep: the disk is full or stalls.");
     CALLS_UNANSWERED = plain("truetwin_calls_unanswered_total", Kind::Counter,
         "Calls that their device's actor did not answer by the limit: a fault of the hub.");
     DEVICES = by(&[PRESENCE], "truetwin_devices", Kind::Gauge,

@@ -13,6 +13,7 @@ mod http;
 mod observer;
 mod owner;
 mod points;
+mod recovered;
 mod settings;
 
 use std::{
@@ -39,6 +40,7 @@ use crate::{
     endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
+    journal::{self, Journal},
     mcp,
     metrics::{Metrics, UPKEEP_EVERY},
     property::DeviceId,
@@ -67,6 +69,12 @@ pub enum Error {
     /// The control socket.
     #[error("the control socket cannot be opened")]
     Control(#[from] control::Error),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// The journal's reader died.
+    #[error("the journal cannot be opened")]
+    Recovery,
     /// The audit's reader died.
     #[error("the audit cannot be opened")]
     Audit,
@@ -90,6 +98,8 @@ pub struct Hub {
     stop_control: CancellationToken,
     stop_http: CancellationToken,
     http_addr: SocketAddr,
+    /// The journal's threads.
+    running: journal::Running,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
 }
@@ -106,6 +116,8 @@ pub struct Parts {
     pub endpoints: Endpoints,
     /// The bearer tokens of HTTP clients.
     pub tokens: Tokens,
+    /// What is known again after a crash.
+    pub journal: Journal,
     /// Who may what.
     pub access: Arc<dyn Access>,
     /// The data folder.
@@ -143,6 +155,7 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
+        let (journal, recovered, running) = recovered::open(data.path().to_owned()).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
@@ -153,14 +166,17 @@ impl Hub {
             heartbeat: settings.heartbeat,
             started,
         };
-        let context = Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings));
+        let context =
+            Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings).with_journal(journal.clone()));
         let limits = fleet::Limits {
             restarts_max: config.limits.actor_restarts_max,
             restarts_within: ms(config.limits.actor_restarts_window_ms),
         };
         let fleet = Fleet::start(context, limits).await?;
+        let mut found = recovered::Found::new(recovered, &config);
         for device in credentials.list() {
-            fleet.add(config.name(&device)).await?;
+            let memory = found.take(&device);
+            fleet.remember(config.name(&device), memory).await?;
         }
         let (folder, endpoints, tokens) = (data.path().to_owned(), data.endpoints(), data.tokens());
         let audited = folder.clone();
@@ -177,6 +193,7 @@ impl Hub {
             credentials,
             endpoints,
             tokens,
+            journal: journal.clone(),
             access,
             folder,
             metrics,
@@ -187,7 +204,8 @@ impl Hub {
         };
         let parts = Arc::new(parts);
         let ingress =
-            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone())
+                .knowing(std::mem::take(&mut found.described));
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
@@ -208,7 +226,7 @@ impl Hub {
         ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, data })
     }
 
     /// Where devices connect.
@@ -253,6 +271,8 @@ impl Hub {
         self.upkeep.abort();
         let audit = self.parts.audit.clone();
         let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
+        let (running, journal) = (self.running, self.parts.journal.clone());
+        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
         tracing::info!("stopped");
     }
 }
@@ -286,6 +306,9 @@ impl Parts {
         self.metrics.quarantined_are(self.fleet.quarantined());
         let audited = self.audit.counts();
         self.metrics.audit_is(audited.written, audited.lost);
+        let journal = self.journal.counters();
+        let (written_bytes, commits) = (journal.written_bytes(), journal.commits());
+        self.metrics.journal_is(written_bytes, commits, journal.entries(), journal.not_kept());
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }

@@ -175,6 +175,8 @@ words! {
         DeadlineTooShort = "deadline_too_short",
         /// The hub's message bus is down.
         BrokerDown = "broker_down",
+        /// What must be written down first could not be: the disk is full, or stalls.
+        JournalDown = "journal_down",
         /// The device's actor failed too often and was set aside.
         Quarantined = "quarantined",
         /// The hub is stopping.
@@ -369,6 +371,8 @@ pub struct Settled {
     pub limited: bool,
     /// It is no success, and the wish is a set point that stays: the hub sends it again (semantics 6.2).
     pub kept: bool,
+    /// The journal has it; `false` where it could not keep up and the answer went out all the same (semantics 8.5).
+    pub recorded: bool,
 }
 
 /// Why nothing was begun: the facts behind a [`RefusalWord`].
@@ -464,6 +468,8 @@ pub enum Refusal {
     },
     /// The bus is down.
     BrokerDown,
+    /// What must be written down first could not be.
+    JournalDown,
     /// The device's actor was set aside.
     Quarantined,
     /// The hub is stopping.
@@ -488,6 +494,7 @@ impl Refusal {
             Self::QueueFull { .. } => RefusalWord::QueueFull,
             Self::DeadlineTooShort { .. } => RefusalWord::DeadlineTooShort,
             Self::BrokerDown => RefusalWord::BrokerDown,
+            Self::JournalDown => RefusalWord::JournalDown,
             Self::Quarantined => RefusalWord::Quarantined,
             Self::ShuttingDown => RefusalWord::ShuttingDown,
         }
@@ -551,6 +558,7 @@ impl Settled {
             superseded_by: None,
             limited: false,
             kept: false,
+            recorded: true,
         }
     }
 }
