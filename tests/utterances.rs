@@ -196,7 +196,7 @@ fn offered(refusal: &Refusal) -> Vec<String> {
         | Refusal::HubJustStarted
         | Refusal::QueueFull { .. }
         | Refusal::DeadlineTooShort { .. }
-        | Refusal::BrokerDown
+        | Refusal::BrokerDown | Refusal::JournalDown
         | Refusal::Quarantined
         | Refusal::ShuttingDown => Vec::new(),
     }
