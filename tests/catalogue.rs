@@ -69,6 +69,7 @@ fn doing(mut card: Card, actions: &[&str]) -> Card {
         feedback: Evidence::Firmware,
         expected_ms: 300,
         repeatable: false,
+        confirmation: Default::default(),
     };
     let properties = card.description.take().expect("it has greeted").properties.clone();
     card.description = Some(Arc::new(Description {

@@ -26,7 +26,7 @@ use std::{
 pub use self::{
     read::Place,
     rules::Broken,
-    schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, SceneText, Timing, Top},
+    schema::{Confirmations, DeviceText, Http, Limits, Mqtt, PropertySettings, SceneText, Timing, Top},
     setting::Proposals,
     terms::{Accepted, ByAction, Expect, Sensor},
 };
@@ -51,6 +51,8 @@ pub struct Config {
     pub timing: Timing,
     /// How much may wait.
     pub limits: Limits,
+    /// How people agree to what can do harm.
+    pub confirm: Confirmations,
     /// What the owner says about single devices, whether or not they have credentials.
     pub devices: BTreeMap<DeviceId, Device>,
     /// The scenes, in the order of the file.

@@ -16,7 +16,7 @@ use super::{
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", "devices", SCENE];
+pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", "confirm", "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -63,6 +63,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
             "http" => reader.whole(name, table, &mut config.http)?,
             "timing" => reader.whole(name, table, &mut config.timing)?,
             "limits" => reader.whole(name, table, &mut config.limits)?,
+            "confirm" => reader.whole(name, table, &mut config.confirm)?,
             _ => config.devices = reader.devices(table)?,
         }
     }
@@ -186,7 +187,8 @@ fn scalar(value: &DeValue<'_>) -> Option<Scalar> {
     match value {
         DeValue::String(text) => Some(Scalar::Text(text.clone().into_owned())),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok().map(Scalar::Number),
-        DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+        DeValue::Boolean(flag) => Some(Scalar::Flag(*flag)),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     }
 }
 

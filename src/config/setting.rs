@@ -3,7 +3,10 @@
 
 use std::{fmt, net::SocketAddr};
 
-use crate::{names::Lang, property::Evidence};
+use crate::{
+    names::Lang,
+    property::{Confirm, Evidence},
+};
 
 /// A value as the file has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +15,8 @@ pub(super) enum Scalar {
     Number(i64),
     /// A string.
     Text(String),
+    /// `true` or `false`.
+    Flag(bool),
 }
 
 impl fmt::Display for Scalar {
@@ -20,6 +25,7 @@ impl fmt::Display for Scalar {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+            Self::Flag(flag) => write!(f, "{flag}"),
         }
     }
 }
@@ -36,6 +42,8 @@ pub(super) enum Allowed {
     },
     /// An IP address and port.
     Address,
+    /// `true` or `false`.
+    Flag,
     /// One of these words.
     Words(&'static [&'static str]),
     /// A text of a certain form; whether it has it, the type of the key says.
@@ -63,8 +71,15 @@ impl Allowed {
                 let count = text.chars().count();
                 count <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
             }
-            (Self::Number { .. }, Scalar::Text(_)) => false,
-            (Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. }, Scalar::Number(_)) => false,
+            (Self::Flag, Scalar::Flag(_)) => true,
+            (Self::Number { .. } | Self::Flag, Scalar::Text(_)) => false,
+            (Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. } | Self::Flag, Scalar::Number(_)) => {
+                false
+            }
+            (
+                Self::Number { .. } | Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. },
+                Scalar::Flag(_),
+            ) => false,
         }
     }
 }
@@ -74,6 +89,7 @@ impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Flag => f.write_str("true or false"),
             Self::Address => write!(f, "an IP address and port such as \"127.0.0.1:1883\""),
             Self::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -222,6 +238,29 @@ impl Setting for Evidence {
     }
 }
 
+impl Setting for bool {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Flag(*self))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::Flag(flag) => Some(*flag),
+            Scalar::Number(_) | Scalar::Text(_) => None,
+        }
+    }
+}
+
+impl Setting for Confirm {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.as_str().to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        Self::ALL.iter().copied().find(|how| Some(how.as_str()) == text(scalar))
+    }
+}
+
 impl<T: Setting> Setting for Option<T> {
     fn scalar(&self) -> Option<Scalar> {
         self.as_ref().and_then(Setting::scalar)
@@ -235,13 +274,13 @@ impl<T: Setting> Setting for Option<T> {
 fn number<T: TryFrom<i64>>(scalar: &Scalar) -> Option<T> {
     match scalar {
         Scalar::Number(number) => T::try_from(*number).ok(),
-        Scalar::Text(_) => None,
+        Scalar::Text(_) | Scalar::Flag(_) => None,
     }
 }
 
 fn text(scalar: &Scalar) -> Option<&str> {
     match scalar {
         Scalar::Text(text) => Some(text),
-        Scalar::Number(_) => None,
+        Scalar::Number(_) | Scalar::Flag(_) => None,
     }
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     names::{Label, Member, Scene},
-    property::{Choice, Class, DeviceId, Evidence, Predicate, Value},
+    property::{Choice, Class, Confirm, DeviceId, Evidence, Predicate, Value},
 };
 
 /// What stands at the top of the example.
@@ -36,6 +36,7 @@ pub(super) fn example() -> String {
     documented(&mut out, "http", &config.http, "");
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
+    documented(&mut out, "confirm", &config.confirm, "");
     documented(&mut out, &format!("devices.{SAMPLE_DEVICE}"), &sample_text(), "# ");
     let property = format!("devices.{SAMPLE_DEVICE}.{PROPERTIES}.relay");
     documented(&mut out, &property, &sample_property(), "# ");
@@ -57,6 +58,7 @@ pub(super) fn in_force(config: &Config) -> String {
     plain(&mut out, "http", &config.http);
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
+    plain(&mut out, "confirm", &config.confirm);
     devices(&mut out, &config.devices);
     out.push_str(&scenes::written(&config.scenes, ""));
     let end = out.trim_end().len();
@@ -139,6 +141,9 @@ fn sample_property() -> PropertySettings {
         predicate: Some(Choice::Equals),
         class: Some(Class::Momentary),
         accepted: Some(Accepted),
+        confirm: Some(Confirm::Press),
+        press_with: Some(Sensor { device: DeviceId::new("door-bell").expect("an id"), property: "presses".into() }),
+        sensitive: false,
         by_action: Some(ByAction(vec![
             (Value::Bool(true), "press".to_owned()),
             (Value::Bool(false), "press".to_owned()),
