@@ -17,7 +17,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("data", &["property"]),
     ("device", &["broker", "dialect", "metrics", "property", "random", "twin"]),
     ("fleet", &["device", "names", "property", "random", "twin"]),
-    ("ingress", &["broker", "config", "device", "dialect", "fleet", "metrics", "property", "twin"]),
+    ("ingress", &["authz", "broker", "config", "device", "dialect", "fleet", "metrics", "property", "twin"]),
     ("authz", &["names", "property"]),
     ("mcp", &["answer", "authz", "fleet", "names", "property", "twin"]),
     ("endpoint", &["answer", "authz", "mcp", "names", "random"]),

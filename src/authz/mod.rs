@@ -6,6 +6,7 @@
 //!
 //! Pure: knows no transport, no device, no state.
 
+pub mod confirm;
 mod principal;
 mod scope;
 

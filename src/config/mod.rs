@@ -211,6 +211,13 @@ impl Config {
         self.scenes.clone().into()
     }
 
+    /// The buttons that confirmations wait for.
+    pub fn buttons(&self) -> Vec<(DeviceId, PropertyName)> {
+        let properties = self.devices.values().flat_map(|device| device.properties.values());
+        let named = properties.filter_map(|settings| settings.press_with.as_ref());
+        named.map(|button| (button.device.clone(), button.property.clone())).collect()
+    }
+
     /// What the owner says about one property, if anything.
     pub fn property(&self, device: &DeviceId, property: &str) -> Option<&PropertySettings> {
         self.devices.get(device)?.properties.get(property)

@@ -91,7 +91,8 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
                 return broken("confirm", None, problem);
             }
             if owner.confirm == Some(Confirm::SpokenCode) && config.confirm.code_file.is_none() {
-                let problem = format!("of {property} of {device} is \"spoken_code\": confirm.code_file has to hold the code");
+                let problem =
+                    format!("of {property} of {device} is \"spoken_code\": confirm.code_file has to hold the code");
                 return broken("confirm", None, problem);
             }
             // What a property says of itself is no measurement, and would be called one.

@@ -155,7 +155,7 @@ section! {
         latest_ms: u32 = 60_000, within(1, 600_000);
         /// How long a person may take over a question that the client itself shows.
         form_ms: u32 = 60_000, within(1, 600_000);
-        /// The file that holds the code which is said for confirm = "spoken_code": at least 4 characters on one line, a file
+        /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
         /// of yours alone (chmod 600). Read at the start.
         code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
         /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
@@ -212,7 +212,7 @@ section! {
         /// somebody presses what press_with names; none, nobody. Without it: ask for unlocking, doors and gates, and more
         /// heat. Also for an action of this name. Locking and less heat are never asked about.
         confirm: Option<Confirm> = None, Allowed::Words(&["ask", "spoken_code", "press", "none"]);
-        /// What is pressed, with confirm = "press": a button that says itself when it was pressed by hand.
+        /// What is pressed, where confirm is "press": a button that says itself when it was pressed by hand.
         press_with: Option<Sensor> = None, Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "device.property" };
         /// Whether its values are hidden in answers, logs and the audit.
         sensitive: bool = false, Allowed::Flag;

@@ -73,9 +73,10 @@ impl Allowed {
             }
             (Self::Flag, Scalar::Flag(_)) => true,
             (Self::Number { .. } | Self::Flag, Scalar::Text(_)) => false,
-            (Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. } | Self::Flag, Scalar::Number(_)) => {
-                false
-            }
+            (
+                Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. } | Self::Flag,
+                Scalar::Number(_),
+            ) => false,
             (
                 Self::Number { .. } | Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. },
                 Scalar::Flag(_),

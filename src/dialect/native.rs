@@ -17,7 +17,8 @@ use truetwin_wire::{
 
 use crate::{
     property::{
-        Action, Class, Confirmation, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value, ValueError,
+        Action, Class, Confirmation, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value,
+        ValueError,
     },
     twin::{
         input::{ActionResult, Body, Cause, Command, Hello, Report, Status},

@@ -11,7 +11,9 @@ use std::{
 use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Notes, Server, catalogue::Tool, house::House, noted::Noting, session::Guest, tool_list, tools};
+use super::{
+    Form, Kept, Notes, Person, Server, catalogue::Tool, house::House, noted::Noting, session::Guest, tool_list, tools,
+};
 use crate::{
     answer::{self, Rendered},
     authz::Principal,
@@ -24,6 +26,15 @@ pub struct Call {
     pub tool: String,
     /// Its arguments.
     pub arguments: JsonObject,
+    /// How the person behind it is asked before something moves that can do harm.
+    pub person: Person,
+}
+
+impl Call {
+    /// A call of a client that shows no questions itself.
+    pub fn new(tool: &str, arguments: JsonObject) -> Self {
+        Self { tool: tool.to_owned(), arguments, person: Person::ByModel }
+    }
 }
 
 /// Why a call has no answer.
@@ -38,6 +49,9 @@ pub enum NoAnswer {
     /// The client no longer waits.
     #[error("cancelled by the client")]
     Cancelled,
+    /// Its client puts this to the person first, and calls again ([`Person::Between`]).
+    #[error("the person has to be asked first")]
+    AskFirst(Form),
 }
 
 /// A call that has ended, for those who count and keep.
@@ -99,18 +113,32 @@ impl Server {
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
-        let desk = tools::Desk { fleet: &shared.fleet, observer, latest: &shared.latest, noting: &noting };
+        let desk = tools::Desk {
+            fleet: &shared.fleet,
+            observer,
+            latest: &shared.latest,
+            noting: &noting,
+            confirmer: &shared.confirmer,
+            person: &call.person,
+            caller: &guest.caller,
+            answer_within: Duration::from_millis(guest.policy.answer_by_ms),
+        };
         let ended = |answer: Option<&Rendered>| {
             let (elapsed, notes) = (started.elapsed(), noting.take());
             observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, notes: &notes, elapsed });
         };
         let work = tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by);
         let rendered = tokio::select! {
-            outcome = caught(work) => outcome.unwrap_or_else(|| {
-                tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
-                shared.observer.panicked();
-                answer::internal(guest.policy.lang)
-            }),
+            outcome = caught(work) => match outcome {
+                Some(Ok(rendered)) => rendered,
+                // Not the end of the call: its second half is.
+                Some(Err(form)) => return Err(NoAnswer::AskFirst(form)),
+                None => {
+                    tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
+                    shared.observer.panicked();
+                    answer::internal(guest.policy.lang)
+                }
+            },
             // The client no longer waits: dropping the work tells the fleet so (semantics 4.7).
             () = gone.cancelled() => {
                 ended(None);

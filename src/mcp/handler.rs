@@ -11,7 +11,7 @@ use rmcp::{
 };
 
 use super::{
-    CLIENT_CHARS_MAX, Server, Transport,
+    CLIENT_CHARS_MAX, Person, Server, Transport,
     call::{Call, NoAnswer, TurnedAway},
     instructions,
     session::Guest,
@@ -101,9 +101,12 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let guest = self.asking(&context)?;
-        let call = Call { tool: request.name.into_owned(), arguments: request.arguments.unwrap_or_default() };
+        let person = Person::behind(&context, &request, self.shared.confirmer.form());
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let call = Call { tool, arguments, person };
         match self.call(&guest, &call, &context.ct).await {
             Ok(rendered) => Ok(result(rendered).into()),
+            Err(NoAnswer::AskFirst(form)) => Ok(form.result().into()),
             Err(error @ NoAnswer::NoSuchTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),
         }

@@ -12,6 +12,7 @@
 //! | `house` | the devices that a caller may see, under unique names |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
+//! | `confirm`, `person` | what has to be agreed to first, and how the person is asked |
 //! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
 //! | `inflight` | which requests of a session are being answered |
@@ -28,12 +29,14 @@ mod call;
 mod catalogue;
 mod changes;
 mod client;
+mod confirm;
 mod delivery;
 mod handler;
 mod house;
 mod http;
 mod inflight;
 mod noted;
+mod person;
 mod session;
 mod stdio;
 mod together;
@@ -58,9 +61,11 @@ pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
 pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
+pub use confirm::Confirmer;
 pub use house::{Entry, Group, House, Meant, Switch};
 pub use http::{Http, router};
 pub use noted::{Aim, Notes, Touched};
+pub use person::{Form, Person, Said, Show};
 pub use session::Guest;
 pub use stdio::{StdioError, run as stdio};
 
@@ -125,6 +130,7 @@ struct Shared {
     access: Arc<dyn Access>,
     scenes: Arc<[Scene]>,
     observer: Arc<dyn Observer>,
+    confirmer: Arc<Confirmer>,
     /// The house of each principal that has asked; as many as there are principals.
     houses: Mutex<HashMap<Principal, Arc<Kept>>>,
     latest: together::Latest,
@@ -145,9 +151,10 @@ impl Server {
         scenes: Arc<[Scene]>,
         transport: Transport,
         observer: Arc<dyn Observer>,
+        confirmer: Arc<Confirmer>,
     ) -> Self {
         let (houses, latest) = (Mutex::default(), together::Latest::default());
-        Self { shared: Arc::new(Shared { fleet, access, scenes, observer, houses, latest }), transport }
+        Self { shared: Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest }), transport }
     }
 
     /// The same server, catalogues and all, for another transport.

@@ -46,6 +46,8 @@ pub enum Movement<'a> {
     To(&'a Value),
     /// So much more, or less.
     By(f64),
+    /// The other of two values, whichever that is.
+    Toggle,
 }
 
 /// What a heater is set to without getting warmer by it.
@@ -85,6 +87,7 @@ impl Property {
                 at_most(self.min) || at_most(now)
             }
             (Role::Lock, Movement::To(Value::Integer(_) | Value::Number(_)) | Movement::By(_)) => false,
+            (Role::Lock | Role::Heater, Movement::Toggle) => false,
             (
                 Role::Light
                 | Role::Socket

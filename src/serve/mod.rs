@@ -3,6 +3,7 @@
 
 mod access;
 mod bounded;
+mod confirm;
 mod doorkeeper;
 mod http;
 mod observer;
@@ -19,8 +20,10 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use self::confirm::Error as SpokenCodeError;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
+    authz::confirm::Presses,
     broker::{self, Broker},
     config::{Config, ms},
     control,
@@ -60,6 +63,9 @@ pub enum Error {
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// The code that is said aloud.
+    #[error(transparent)]
+    SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
     Fleet(#[from] fleet::Error),
@@ -92,6 +98,8 @@ pub struct Parts {
     pub metrics: Metrics,
     /// The settings.
     pub config: Arc<Config>,
+    /// What has to be agreed to before it moves.
+    pub confirmer: Arc<mcp::Confirmer>,
 }
 
 impl Hub {
@@ -120,9 +128,11 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
-        let ingress =
-            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let presses = Arc::new(Presses::of(config.buttons()));
+        let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
+        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config, confirmer });
+        let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
+        let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses);
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
@@ -194,7 +204,8 @@ impl Parts {
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
         let observer = Arc::new(observer::Counted(self.metrics.clone()));
         let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        let scenes = self.config.scenes();
+        mcp::Server::new(self.fleet.clone(), access, scenes, transport, observer, self.confirmer.clone())
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.

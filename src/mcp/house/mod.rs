@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    answer::{Naming, state_word},
+    answer::{self, Naming, state_word},
     authz::Policy,
     fleet::Card,
     names::{self, Found, Known, Lang, Scene},
@@ -161,6 +161,23 @@ impl House {
             None => self.device(id),
         };
         entry.map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, self.lang), |entry| entry.naming(property))
+    }
+
+    /// What a button is called in a question; one that is not of this house is "the button".
+    pub fn button(&self, device: &DeviceId, property: &str, lang: Lang) -> String {
+        match (self.thing(device, property), lang) {
+            (Some(entry), _) => answer::button(&entry.ear, lang),
+            (None, Lang::Zh) => "按钮".to_owned(),
+            (None, Lang::En) => "the button".to_owned(),
+        }
+    }
+
+    /// Whether anything of it is asked about before it moves.
+    pub fn asks(&self) -> bool {
+        let asks = |e: &Entry| {
+            e.properties().any(Property::may_need_confirmation) || e.actions().any(|a| a.needs_confirmation().is_some())
+        };
+        self.entries.iter().any(asks)
     }
 
     /// Who a name means: as the catalogue lists it, an id, or any display name of either language.
