@@ -3,6 +3,8 @@
 //! `handle` never waits and decides nothing: one input into the twin, drain the effects, arm the timer. What must outlive
 //! a crash of the actor lies in [`Shared`], which the fleet keeps.
 
+mod told;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -13,8 +15,12 @@ use std::{
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::{
+    sync::{mpsc, watch},
+    task::AbortHandle,
+};
 
+pub use self::told::Stages;
 use crate::{
     broker::{Broker, NO_NOTICE, Receipt, SendError},
     dialect::native,
@@ -25,6 +31,7 @@ use crate::{
         input::{Command, Effect, Found, Input, Left, Memory, Report},
         owed::Owed,
         settings::Settings,
+        view::View,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Refusal, Reply, Settled, StateReport},
     },
@@ -91,6 +98,8 @@ impl Context {
 #[derive(Debug, Default)]
 pub struct Shared {
     inner: Mutex<Known>,
+    /// Grows with each message that the actor takes in while somebody listens; gone when the device is.
+    changed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -111,6 +120,18 @@ impl Shared {
     pub fn view(&self) -> (Presence, Option<Arc<Description>>, Option<Instant>) {
         let known = self.lock();
         (known.presence.unwrap_or(Presence::Offline), known.description.clone(), known.last_heard)
+    }
+
+    /// Hears whenever something of the device may have changed. Ends when the device is removed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Says to whoever listens that something may have changed; if nobody does, that is one look at a number.
+    pub(crate) fn changed(&self) {
+        if self.changed.receiver_count() > 0 {
+            self.changed.send_modify(|revision| *revision = revision.wrapping_add(1));
+        }
     }
 
     /// What a crashed actor left of one operation: that it was in flight, and where. `None` if it never took it in.
@@ -155,6 +176,8 @@ pub enum DeviceMsg {
         wish: Wish,
         /// When the caller must have its answer.
         answer_by: Instant,
+        /// Who wants to hear how far it is.
+        stages: Option<Stages>,
         /// Who waits.
         port: RpcReplyPort<Reply>,
     },
@@ -170,6 +193,8 @@ pub enum DeviceMsg {
         args: Arguments,
         /// When the caller must have its answer.
         answer_by: Instant,
+        /// Who wants to hear how far it is.
+        stages: Option<Stages>,
         /// Who waits.
         port: RpcReplyPort<Reply>,
     },
@@ -184,6 +209,8 @@ pub enum DeviceMsg {
     },
     /// Tell what is known of the state, without asking the device.
     State(RpcReplyPort<StateReport>),
+    /// Tell all that is known, without asking the device.
+    View(RpcReplyPort<View>),
     /// Tell what became of an operation, or of the latest.
     Check {
         /// Which.
@@ -238,6 +265,7 @@ pub struct State {
     me: ActorRef<DeviceMsg>,
     twin: Twin,
     replies: BTreeMap<OpId, RpcReplyPort<Reply>>,
+    followed: told::Followed,
     questions: BTreeMap<OpId, RpcReplyPort<Result<StateReport, Refusal>>>,
     /// Which operation a ticket of the broker belongs to.
     tickets: BTreeMap<u64, OpId>,
@@ -389,6 +417,7 @@ impl Actor for Device {
             me: me.clone(),
             twin: Twin::new(self.id.clone(), self.context.settings.clone()),
             replies: BTreeMap::new(),
+            followed: told::Followed::default(),
             questions: BTreeMap::new(),
             tickets: BTreeMap::new(),
             session: None,
@@ -412,14 +441,18 @@ impl Actor for Device {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let now = now();
+        // Whoever looks because something has changed must not be told of its own look.
+        let mut looks = false;
         let (input, receipt, stopped) = match message {
-            DeviceMsg::Set { op, caller, wish, answer_by, port } => {
+            DeviceMsg::Set { op, caller, wish, answer_by, stages, port } => {
+                state.followed.follow(&op, stages);
                 let named = (caller.clone(), op.clone(), wish.property.clone(), wish.target.value().cloned());
                 self.shared.lock().admitting = Some(named);
                 state.replies.insert(op.clone(), port);
                 (Input::Set { op, caller, wish, answer_by }, None, None)
             }
-            DeviceMsg::Run { op, caller, action, args, answer_by, port } => {
+            DeviceMsg::Run { op, caller, action, args, answer_by, stages, port } => {
+                state.followed.follow(&op, stages);
                 self.shared.lock().admitting = Some((caller.clone(), op.clone(), action.clone(), None));
                 state.replies.insert(op.clone(), port);
                 (Input::Run { op, caller, action, args, answer_by }, None, None)
@@ -430,6 +463,13 @@ impl Actor for Device {
             }
             DeviceMsg::State(port) => {
                 hand_over(&self.context.metrics, port, state.twin.state(now));
+                (Input::Tick, None, None)
+            }
+            DeviceMsg::View(port) => {
+                // What is late expires first, so that it is part of what is told.
+                self.feed(state, now, Input::Tick);
+                hand_over(&self.context.metrics, port, state.twin.view(now));
+                looks = true;
                 (Input::Tick, None, None)
             }
             DeviceMsg::Check { op, port } => {
@@ -468,6 +508,10 @@ impl Actor for Device {
         };
         self.feed(state, now, input);
         self.publish(state, now);
+        state.followed.tell(&state.twin, now, |op| state.replies.contains_key(op));
+        if !looks {
+            self.shared.changed();
+        }
         arm(&me, state);
         // Taken in: only now the device hears its acknowledgement.
         if let Some(receipt) = receipt {

@@ -42,6 +42,7 @@
 //! | a kind of the simulator | `sim/kind.rs`, `sim/plant.rs` | `tests/sim_kinds.rs` |
 
 pub mod answer;
+pub mod audit;
 pub mod authz;
 pub mod broker;
 pub mod cli;

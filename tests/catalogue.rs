@@ -808,7 +808,7 @@ fn refusals(table: &mut String) {
         (Refusal::LockedOut { left: Duration::from_secs(300) }, Role::Lock),
         (Refusal::Declined, Role::Door),
         (Refusal::NotAccepted { property: "bolt".into() }, Role::Lock),
-        (Refusal::VerifierOffline { device: DeviceId::new("meter").expect("an id") }, Role::Socket),
+        (Refusal::VerifierOffline { device: DeviceId::new("meter").ok() }, Role::Socket),
         (Refusal::StateUnknown { property: "power".into() }, Role::Light),
         (Refusal::HubJustStarted, Role::Light),
         (Refusal::QueueFull { limit: 8 }, Role::Light),

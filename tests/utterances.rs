@@ -151,12 +151,13 @@ fn meaning(request: &Request) -> String {
         Request::Set { device, wish: wanted } => wish(device, wanted),
         Request::Together(all) => all.members.iter().map(|m| wish(&m.device, &m.wish)).collect::<Vec<_>>().join(", "),
         Request::Run { device, action } => format!("{device} does {action}"),
-        Request::Unheard { device } => format!("{device} is unheard"),
-        Request::Check { operation, device } => match (operation, device) {
+        Request::Unheard { thing } => format!("{thing} is unheard"),
+        Request::Check { operation, thing } => match (operation, thing) {
             (Some(operation), _) => format!("check {operation}"),
             (None, Some(device)) => format!("check {device}"),
             (None, None) => "check the latest".to_owned(),
         },
+        Request::Confirm { code } => format!("confirm {code}"),
         Request::Ping => "ping".to_owned(),
     }
 }
@@ -188,6 +189,12 @@ fn offered(refusal: &Refusal) -> Vec<String> {
         Refusal::UnknownProperty { known, .. } => known.iter().map(ToString::to_string).collect(),
         Refusal::UnknownArgument { .. }
         | Refusal::InvalidValue { .. }
+        | Refusal::ConfirmationRequired
+        | Refusal::CodeWrong { .. }
+        | Refusal::CodeExpired
+        | Refusal::CodeTooEarly
+        | Refusal::LockedOut { .. }
+        | Refusal::Declined
         | Refusal::Forbidden { .. }
         | Refusal::NotAccepted { .. }
         | Refusal::VerifierOffline { .. }

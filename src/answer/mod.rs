@@ -3,16 +3,19 @@
 mod asking;
 pub mod colour;
 mod confirmed;
+mod console;
 mod correction;
 mod endpoint;
 mod operation;
 mod other;
+mod progress;
 mod questions;
 mod reasons;
 mod refusal;
 mod speech;
 pub mod terms;
 mod together;
+mod twin;
 mod unconfirmed;
 mod verdict;
 
@@ -28,12 +31,15 @@ use crate::{
 };
 
 pub use asking::{Asking, Wanted, button, form_text, question};
+pub use console::console_prompt;
 pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};
+pub use progress::{members, stage};
 pub use refusal::{refusal, refusal_word};
 pub use speech::{number, spoken, state_word};
 pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
+pub use twin::{Whole, twin};
 pub use verdict::{of_outcome, of_refusal};
 
 /// What may be said of an answer (semantics 8.3).

@@ -258,7 +258,7 @@ impl Row {
     }
 }
 
-fn role_word(role: Role) -> &'static str {
+pub(super) fn role_word(role: Role) -> &'static str {
     match role {
         Role::Light => "light",
         Role::Socket => "socket",

@@ -67,7 +67,7 @@ fn facts(refusal: &Refusal) -> Facts {
         Refusal::CodeWrong { left } => Facts { tries_left: Some(*left), ..none },
         Refusal::QueueFull { limit } => Facts { limit: Some(*limit), ..none },
         Refusal::DeadlineTooShort { needed } => Facts { needed_ms: Some(millis(*needed)), ..none },
-        Refusal::VerifierOffline { device } => Facts { parameter: Some(device.to_string()), ..none },
+        Refusal::VerifierOffline { device } => Facts { parameter: device.as_ref().map(ToString::to_string), ..none },
         Refusal::ConfirmationRequired
         | Refusal::CodeExpired
         | Refusal::CodeTooEarly

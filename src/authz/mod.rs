@@ -4,16 +4,28 @@
 //! Its [`Policy`] says which things it may read and write, and how it is spoken to. What a caller may not read does not
 //! exist for it: its house ([`crate::mcp::House`]) is built without it.
 //!
+//! | file | what |
+//! |---|---|
+//! | `scope` | what an owner grants, in the owner's words |
+//! | `places` | which things those words select |
+//! | `rights` | a scope in a home as it is: a right for each thing |
+//! | `permitted` | leave to do one thing; the fleet takes nothing else |
+//!
 //! Pure: knows no transport, no device, no state.
 
 pub mod confirm;
+mod permitted;
+mod places;
 mod principal;
+mod rights;
 mod scope;
 
 use std::sync::Arc;
 
 pub use self::{
+    permitted::{Denied, Look, Permitted},
     principal::Principal,
+    rights::Rights,
     scope::{Right, Scope, Selection},
 };
 use crate::names::Lang;

@@ -28,12 +28,15 @@ use self::{
     recent::{Called, Recent},
     supervisor::FleetMsg,
 };
+pub use crate::device::Stages;
 use crate::{
+    authz::{Look, Permitted, Rights},
     device::{Context, DeviceMsg, Shared},
-    names::Name,
+    names::{Name, Thing},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         owed::Correction,
+        view::View,
         wish::{ActionName, Arguments, CallerId, Wish},
         words::{OpId, Presence, Reason, Refusal, Reply, Settled, StateReport},
     },
@@ -122,6 +125,8 @@ struct Inner {
 pub struct Fleet {
     inner: Arc<Inner>,
     supervisor: ActorRef<FleetMsg>,
+    /// Who hears the stages of what is asked for through this handle.
+    stages: Option<Stages>,
 }
 
 /// Why a device could not be added or removed.
@@ -150,7 +155,19 @@ impl Fleet {
         if let Some(asks) = inner.context.take_asks() {
             tokio::spawn(verifier::run(Arc::downgrade(&inner), supervisor.clone(), asks));
         }
-        Ok(Self { inner, supervisor })
+        Ok(Self { inner, supervisor, stages: None })
+    }
+
+    /// The same fleet; the stages of what is asked for through this handle are told while it runs.
+    #[must_use]
+    pub fn telling(&self, stages: Stages) -> Self {
+        Self { stages: Some(stages), ..self.clone() }
+    }
+
+    /// The same fleet, telling no stages.
+    #[must_use]
+    pub fn quiet(&self) -> Self {
+        Self { stages: None, ..self.clone() }
     }
 
     /// Adds a device, or gives one that is there another name.
@@ -194,35 +211,45 @@ impl Fleet {
 
     /// Makes one wish true, or says why not. Answers by `answer_by`. Dropping the future means to stop waiting: what the
     /// device has not begun and nobody else waits for is withdrawn (semantics 4.7).
-    pub async fn set(&self, caller: &Caller, device: &DeviceId, wish: Wish, answer_by: Instant) -> Reply {
+    pub async fn set(&self, caller: &Caller, permitted: Permitted<Wish>, answer_by: Instant) -> Reply {
+        let (device, wish) = permitted.into_parts();
         let op = OpId::new(&crate::random::id(6));
         let (id, who, property) = (op.clone(), caller.id(), wish.property.clone());
         let value = wish.target.value().cloned();
-        let message =
-            move |port| DeviceMsg::Set { op: id.clone(), caller: who.clone(), wish: wish.clone(), answer_by, port };
-        self.operate(caller, device, op, (property, value), answer_by, message).await
+        let stages = self.stages.clone();
+        let message = move |port| DeviceMsg::Set {
+            op: id.clone(),
+            caller: who.clone(),
+            wish: wish.clone(),
+            answer_by,
+            stages: stages.clone(),
+            port,
+        };
+        self.operate(caller, &device, op, (property, value), answer_by, message).await
     }
 
     /// Has a device do something that leaves no state, or says why not; otherwise as [`Fleet::set`].
     pub async fn run(
         &self,
         caller: &Caller,
-        device: &DeviceId,
-        action: ActionName,
+        permitted: Permitted<ActionName>,
         args: Arguments,
         answer_by: Instant,
     ) -> Reply {
+        let (device, action) = permitted.into_parts();
         let op = OpId::new(&crate::random::id(6));
         let (id, who, name) = (op.clone(), caller.id(), action.clone());
+        let stages = self.stages.clone();
         let message = move |port| DeviceMsg::Run {
             op: id.clone(),
             caller: who.clone(),
             action: action.clone(),
             args: args.clone(),
             answer_by,
+            stages: stages.clone(),
             port,
         };
-        self.operate(caller, device, op, (name, None), answer_by, message).await
+        self.operate(caller, &device, op, (name, None), answer_by, message).await
     }
 
     /// Has a device's actor carry out an operation. One that it crashed over is `interrupted` (semantics 5.8).
@@ -253,12 +280,21 @@ impl Fleet {
         }
     }
 
-    /// The state of one device; `fresh` asks the device now and waits for its answer until `answer_by`.
+    /// The state of one device, all of it; `fresh` asks the device now and waits for its answer until `answer_by`.
     ///
     /// # Errors
     /// A [`Refusal`] for an unknown or quarantined device, or a hub that is stopping. A device that is offline is no
     /// error: its last state is told, as old.
-    pub async fn state(&self, device: &DeviceId, fresh: bool, answer_by: Instant) -> Result<StateReport, Refusal> {
+    pub async fn state(
+        &self,
+        permitted: &Permitted<Look>,
+        fresh: bool,
+        answer_by: Instant,
+    ) -> Result<StateReport, Refusal> {
+        self.state_of(permitted.device(), fresh, answer_by).await
+    }
+
+    async fn state_of(&self, device: &DeviceId, fresh: bool, answer_by: Instant) -> Result<StateReport, Refusal> {
         let op = OpId::new(&crate::random::id(6));
         if fresh {
             let made = op.clone();
@@ -274,24 +310,48 @@ impl Fleet {
         self.call(device, &op, answer_by, DeviceMsg::State).await.map_err(Unanswered::into_refusal)
     }
 
-    /// What became of an operation: by its id, else the latest of this caller on a device, else the device's latest, else
-    /// the latest of this caller. One of a device that was removed since is `removed`, whatever bears its name now
-    /// (semantics 2.8). `None`: nothing is known of one.
-    pub async fn check(&self, op: Option<&OpId>, device: Option<&DeviceId>, caller: &Caller) -> Option<Reply> {
-        let known = match (op, device) {
+    /// All that is known of one device, without asking it. `None` if there is none of that id, or it does not tell by
+    /// `answer_by`.
+    pub async fn view(&self, permitted: &Permitted<Look>, answer_by: Instant) -> Option<View> {
+        self.call(permitted.device(), &OpId::new("view"), answer_by, DeviceMsg::View).await.ok()
+    }
+
+    /// Hears whenever something of a device may have changed, until it is removed. `None`: there is no such device.
+    pub fn changes(&self, permitted: &Permitted<Look>) -> Option<watch::Receiver<u64>> {
+        self.inner.devices.get(permitted.device()).map(|entry| entry.shared.changes())
+    }
+
+    /// What became of an operation: by its id, else the latest of this caller on a thing, else the thing's latest, else the
+    /// latest of this caller. One of a device that was removed since is `removed`, whatever bears its name now
+    /// (semantics 2.8). `None`: nothing is known of one, or not to somebody with these rights.
+    pub async fn check(
+        &self,
+        op: Option<&OpId>,
+        thing: Option<&Thing>,
+        caller: &Caller,
+        rights: &Rights,
+    ) -> Option<Reply> {
+        let known = match (op, thing) {
             (Some(op), _) => self.inner.recent.known(op),
             (None, Some(_)) if caller.is_shared() => None,
-            (None, device) => self.inner.recent.latest_of(caller, device),
+            (None, thing) => self.inner.recent.latest_of(caller, thing),
         };
+        if known.as_ref().is_some_and(|called| !rights.sees(&called.device, called.name())) {
+            return None;
+        }
         if let Some(removed) = known.as_ref().and_then(Called::removed) {
             return Some(Reply::Settled(Box::new(removed)));
         }
         let op = op.cloned().or_else(|| known.as_ref().map(|called| called.op.clone()));
-        let device = device.cloned().or_else(|| known.map(|called| called.device))?;
+        let part = thing.and_then(|thing| thing.property.as_ref()).filter(|_| op.is_none());
+        let device = thing.map(|thing| thing.device.clone()).or_else(|| known.map(|called| called.device))?;
         let answer_by = Instant::now() + BACKSTOP;
         let question = OpId::new("check");
         let asked = self.call(&device, &question, answer_by, |port| DeviceMsg::Check { op: op.clone(), port }).await;
         let settled = asked.ok().flatten()?;
+        if !rights.sees(&settled.device, &settled.property) || part.is_some_and(|part| *part != settled.property) {
+            return None;
+        }
         // It hears it now.
         self.inner.context.owed().heard(&caller.id(), &settled.op);
         Some(Reply::Settled(Box::new(settled)))
@@ -458,6 +518,6 @@ fn card(entry: &Entry) -> Card {
 
 /// Keeps the compiler honest about what callers may do with a call: it can be sent to another task.
 #[expect(dead_code, reason = "compiles or does not")]
-fn calls_are_send(fleet: &Fleet, device: &DeviceId, caller: &Caller) -> impl Future<Output = Reply> + Send {
-    fleet.set(caller, device, Wish::to("relay", Value::Bool(true)), Instant::now())
+fn calls_are_send(fleet: &Fleet, wish: Permitted<Wish>, caller: &Caller) -> impl Future<Output = Reply> + Send {
+    fleet.set(caller, wish, Instant::now())
 }

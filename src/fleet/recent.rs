@@ -8,6 +8,7 @@ use std::{
 
 use super::Caller;
 use crate::{
+    names::Thing,
     property::{DeviceId, PropertyName, Value},
     twin::words::{OpId, Outcome, Settled},
 };
@@ -31,6 +32,11 @@ pub(super) struct Called {
 impl Called {
     pub(super) fn new(op: OpId, device: DeviceId, caller: Caller, about: (PropertyName, Option<Value>)) -> Self {
         Self { op, device, caller, about, removed: false }
+    }
+
+    /// The property or action that it was on.
+    pub(super) fn name(&self) -> &str {
+        &self.about.0
     }
 
     /// What is told of it if its device was removed since.
@@ -63,11 +69,14 @@ impl Recent {
         self.lock().iter().rev().find(|called| called.op == *op).cloned()
     }
 
-    /// The latest call of a caller, of a device if one is named: of one that bears that name now.
-    pub(super) fn latest_of(&self, caller: &Caller, device: Option<&DeviceId>) -> Option<Called> {
+    /// The latest call of a caller, of a thing if one is named: of one that bears that name now.
+    pub(super) fn latest_of(&self, caller: &Caller, thing: Option<&Thing>) -> Option<Called> {
         let operations = self.lock();
+        let about = |called: &Called, thing: &Thing| {
+            called.device == thing.device && thing.property.as_deref().is_none_or(|own| own == called.name())
+        };
         let of = |called: &&Called| {
-            called.caller == *caller && device.is_none_or(|device| called.device == *device && !called.removed)
+            called.caller == *caller && thing.is_none_or(|thing| about(called, thing) && !called.removed)
         };
         operations.iter().rev().find(of).cloned()
     }

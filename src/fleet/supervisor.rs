@@ -114,6 +114,7 @@ impl Supervisor {
         let device = name.device.clone();
         if let Some(mut entry) = self.inner.devices.get_mut(&device) {
             entry.name = name;
+            entry.shared.changed();
             drop(entry);
         } else {
             let (place, _) = watch::channel(Place::Restarting);

@@ -15,13 +15,14 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{Caller, Fleet, Limits};
 use crate::{
+    authz::{Permitted, Rights},
     broker::{self, Access, Broker},
     config::Config,
     device::{Context, DeviceMsg},
     dialect::native::Identity,
     ingress::Ingress,
     metrics::Metrics,
-    names::{Label, Name},
+    names::{Label, Name, Thing},
     property::{DeviceId, Evidence, Value},
     twin::{
         settings::Settings,
@@ -58,7 +59,7 @@ async fn a_crashed_actor_is_restarted_withdraws_what_was_in_flight_and_its_calle
     let Reply::Settled(settled) = fan_call.await.unwrap() else { panic!("it had begun") };
     assert_eq!(settled.outcome, Outcome::Converged);
     // And the record says what became of the interrupted one.
-    let check = hub.fleet.check(None, Some(&id("lamp")), &caller()).await;
+    let check = hub.fleet.check(None, Some(&lamp_thing()), &caller(), &Rights::everything()).await;
     assert!(check.is_some());
 }
 
@@ -184,7 +185,7 @@ async fn s3_10_one_meter_serves_several_devices_and_one_that_is_away_is_a_refusa
     let mut lamp = hub.board("lamp", Manner::Silent).await;
     let mut fan = hub.board("fan", Manner::Silent).await;
     let Reply::Refused(refusal) = hub.call("lamp").await.unwrap() else { panic!("there is no meter") };
-    assert_eq!(refusal, Refusal::VerifierOffline { device: id("meter") });
+    assert_eq!(refusal, Refusal::VerifierOffline { device: Some(id("meter")) });
     let mut meter = hub.board("meter", Manner::Silent).await;
     tokio::spawn(async move {
         loop {
@@ -257,7 +258,7 @@ impl Hub {
     /// A caller wants something of the lamp.
     fn wish(&self, caller: &Caller, wish: Wish) -> tokio::task::JoinHandle<Reply> {
         let (fleet, caller) = (self.fleet.clone(), caller.clone());
-        tokio::spawn(async move { fleet.set(&caller, &id("lamp"), wish, soon()).await })
+        tokio::spawn(async move { fleet.set(&caller, permitted(&id("lamp"), wish), soon()).await })
     }
 
     /// Waits until so many callers wait for operations of a device.
@@ -269,7 +270,9 @@ impl Hub {
 
     fn call(&self, name: &str) -> tokio::task::JoinHandle<Reply> {
         let (fleet, device) = (self.fleet.clone(), id(name));
-        tokio::spawn(async move { fleet.set(&caller(), &device, Wish::to("relay", Value::Bool(true)), soon()).await })
+        tokio::spawn(async move {
+            fleet.set(&caller(), permitted(&device, Wish::to("relay", Value::Bool(true))), soon()).await
+        })
     }
 }
 
@@ -361,6 +364,14 @@ fn settled(reply: Reply) -> crate::twin::words::Settled {
         Reply::Settled(settled) => *settled,
         Reply::Refused(refusal) => panic!("it had begun: {refusal:?}"),
     }
+}
+
+fn permitted(device: &DeviceId, wish: Wish) -> Permitted<Wish> {
+    Rights::everything().set(device, wish).unwrap()
+}
+
+fn lamp_thing() -> Thing {
+    Thing::device(&id("lamp"))
 }
 
 fn id(name: &str) -> DeviceId {

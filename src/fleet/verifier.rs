@@ -34,7 +34,7 @@ pub(super) async fn run(inner: Weak<Inner>, supervisor: ActorRef<FleetMsg>, mut 
     let waiting = Waiting::default();
     while let Some(ask) = asks.recv().await {
         let Some(inner) = inner.upgrade() else { return };
-        let fleet = Fleet { inner, supervisor: supervisor.clone() };
+        let fleet = Fleet { inner, supervisor: supervisor.clone(), stages: None };
         let device = ask.device.clone();
         let mut all = waiting.lock().unwrap_or_else(PoisonError::into_inner);
         match all.get_mut(&device) {
@@ -52,7 +52,7 @@ pub(super) async fn run(inner: Weak<Inner>, supervisor: ActorRef<FleetMsg>, mut 
 /// Asks a device until nobody has a question any more.
 async fn serve(fleet: Fleet, waiting: Waiting, device: DeviceId, mut asks: Vec<Ask>) {
     while let Some(answer_by) = asks.iter().map(|ask| ask.answer_by).max() {
-        let state = fleet.state(&device, true, answer_by).await;
+        let state = fleet.state_of(&device, true, answer_by).await;
         for ask in asks {
             tell(&ask, found(&state, &ask));
         }

@@ -12,11 +12,12 @@ use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Form, Kept, Notes, Person, Server, catalogue::Tool, house::House, noted::Noting, session::Guest, tool_list, tools,
+    Form, Kept, Notes, Person, Progress, Server, catalogue::Tool, eyes, house::House, noted::Noting,
+    resources::resource_list, session::Guest, tool_list, tools,
 };
 use crate::{
     answer::{self, Rendered},
-    authz::Principal,
+    authz::{Policy, Principal, Right, Scope},
 };
 
 /// A call as it came in.
@@ -52,6 +53,9 @@ pub enum NoAnswer {
     /// Its client puts this to the person first, and calls again ([`Person::Between`]).
     #[error("the person has to be asked first")]
     AskFirst(Form),
+    /// Its principal may nothing any more: its token was revoked, its endpoint removed.
+    #[error("access was withdrawn")]
+    NoAccess,
 }
 
 /// A call that has ended, for those who count and keep.
@@ -101,7 +105,24 @@ impl Server {
     /// # Errors
     /// [`NoAnswer`]: then there is nobody to answer, or the tool does not exist.
     pub async fn call(&self, guest: &Guest, call: &Call, gone: &CancellationToken) -> Result<Rendered, NoAnswer> {
+        self.call_with(guest, call, gone, None).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As [`Server::call`].
+    pub async fn call_with(
+        &self,
+        guest: &Guest,
+        call: &Call,
+        gone: &CancellationToken,
+        progress: Option<Progress>,
+    ) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
+        // As it is now: a session may be older than its policy.
+        let guest =
+            &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
@@ -113,11 +134,13 @@ impl Server {
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
+        let telling = progress.as_ref().map(|progress| progress.of(&shared.fleet));
         let desk = tools::Desk {
-            fleet: &shared.fleet,
+            fleet: telling.as_ref().unwrap_or(&shared.fleet),
             observer,
             latest: &shared.latest,
             noting: &noting,
+            progress: progress.as_ref(),
             confirmer: &shared.confirmer,
             person: &call.person,
             caller: &guest.caller,
@@ -159,9 +182,12 @@ impl Server {
         if let Some(known) = kept.get(&guest.principal).filter(|known| known.revision == revision) {
             return known.clone();
         }
-        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &guest.policy);
-        let tools = tool_list(&house);
-        let fresh = Arc::new(Kept { revision, house, tools });
+        // Not the session's own policy, which may be of an earlier revision; without one, an empty house.
+        let policy = shared.access.policy(&guest.principal);
+        let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
+        let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
+        let (tools, resources) = (tool_list(&house), resource_list(&house));
+        let fresh = Arc::new(Kept { revision, house, tools, resources });
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
     }
@@ -173,7 +199,10 @@ impl Server {
             return rendered;
         }
         let house = &self.house(guest).house;
-        let named = owed.into_iter().map(|correction| {
+        // What it may not see any more it is not told of either.
+        let seen = owed.into_iter().filter(|c| house.rights().of(&c.device, Some(&c.settled.property)) > Right::None);
+        let named = seen.map(|mut correction| {
+            eyes::without_unseen_sensor(&mut correction.settled, house.rights());
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
         });

@@ -9,13 +9,18 @@ use std::{
 
 use super::{
     arguments::Request,
+    eyes,
     house::House,
     person::{Form, Person, Said},
     tools::Desk,
 };
 use crate::{
     answer::{self, Asking, Rendered, Wanted},
-    authz::confirm::{Confirmed, Demand, Denied, Limits, Presses, Questions, Secret},
+    authz::{
+        Right,
+        confirm::{Confirmed, Demand, Denied, Limits, Presses, Questions, Secret},
+    },
+    names::Thing,
     property::{Confirm, DeviceId, Movement, PropertyName, Value},
     twin::{
         wish::{Target, Wish},
@@ -262,7 +267,15 @@ fn danger(house: &House, part: Part<'_>, now: Option<&Value>) -> Option<Danger> 
         let (device, name) = (device.clone(), name.clone());
         Some(Danger { device, name, wanted: wanted.clone(), how, press })
     };
-    let Some(description) = house.device(device).and_then(|entry| entry.description.as_ref()) else {
+    let right = match part {
+        Part::Wish(..) => house.rights().of(device, Some(name)),
+        Part::Action(..) => house.rights().of(device, None),
+    };
+    if right != Right::Write {
+        // It is refused in any case; asking would tell that there is something.
+        return None;
+    }
+    let Some(description) = house.thing(device, name).and_then(|entry| entry.description.as_ref()) else {
         // Nobody knows yet what it is; by the time it is sent somebody may.
         return danger(Confirm::Ask, None);
     };
@@ -296,19 +309,20 @@ fn wanted(target: &Target) -> Wanted {
 }
 
 fn depends_on_now(house: &House, device: &DeviceId, wish: &Wish) -> bool {
-    let description = house.device(device).and_then(|entry| entry.description.as_ref());
+    let description = house.thing(device, &wish.property).and_then(|entry| entry.description.as_ref());
     description.and_then(|d| d.property(&wish.property)).is_some_and(|p| p.depends_on_now(movement(&wish.target)))
 }
 
 /// What a property is at, if the device says so now.
 async fn value_now(
     desk: &Desk<'_>,
-    _house: &House,
+    house: &House,
     device: &DeviceId,
     property: &PropertyName,
     answer_by: Instant,
 ) -> Option<Value> {
-    let report = desk.fleet.state(device, true, answer_by).await.ok()?;
+    let thing = Thing { device: device.clone(), property: Some(property.clone()) };
+    let report = eyes::state(desk.fleet, house, &thing, true, answer_by).await.ok()?;
     let (_, reading) = report.readings.into_iter().find(|(name, _)| name == property)?;
     Some(reading.value).filter(|_| reading.trust == Trust::Now)
 }

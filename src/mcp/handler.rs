@@ -4,23 +4,33 @@ use axum::http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
+        ContentBlock, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
+        ResourceContents, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+        UnsubscribeRequestParams,
     },
-    service::{NotificationContext, RequestContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use serde_json::json;
 
 use super::{
     CLIENT_CHARS_MAX, Person, Server, Transport,
     call::{Call, NoAnswer, TurnedAway},
     instructions,
+    paging::{BadCursor, only_page},
+    resources::{JSON, TEMPLATE_VARIABLE, is_template},
     session::Guest,
+    subscriptions::{Line, NotSubscribed, accepted},
 };
 use crate::{answer::Rendered, authz::Principal};
 
 /// How much of a session id identifies a caller, characters. The whole id would let a reader of a log take the session
 /// over; eight hexadecimal digits tell sessions apart.
 const SESSION_CHARS: usize = 8;
+
+/// Longest URI that an error repeats, characters; ours are shorter.
+const URI_CHARS_MAX: usize = 128;
 
 impl Server {
     /// Who asks.
@@ -65,7 +75,14 @@ impl ServerHandler for Server {
             Transport::Http => Principal::Http,
         };
         let lang = self.shared.access.policy(&principal).map(|policy| policy.lang).unwrap_or_default();
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_completions();
+        ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("truetwin", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(lang))
     }
@@ -82,17 +99,108 @@ impl ServerHandler for Server {
         };
         let (server, peer) = (self.clone(), context.peer);
         tokio::spawn(async move {
-            server.clone().tell_changes(principal, peer.clone()).await;
+            server.clone().tell_changes(principal, Line::Session(peer.clone())).await;
             server.tell_end(&peer, &client).await;
         });
     }
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools(&self.asking(&context)?)))
+        let guest = self.asking(&context)?;
+        only_page(cursor(request.as_ref())).map_err(bad_cursor)?;
+        Ok(ListToolsResult::with_all_items(self.tools(&guest)))
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        let (page, next_cursor) = self.resources(&guest, cursor(request.as_ref())).map_err(bad_cursor)?;
+        Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(page) })
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        only_page(cursor(request.as_ref())).map_err(bad_cursor)?;
+        Ok(ListResourceTemplatesResult::with_all_items(self.resource_templates(&guest)))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let guest = self.asking(&context)?;
+        let twin = self.resource(&guest, &request.uri).await.ok_or_else(|| no_such_resource(&request.uri))?;
+        let contents = ResourceContents::text(twin.to_string(), request.uri).with_mime_type(JSON);
+        Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    #[allow(deprecated, reason = "the way of sessions; from 2026-07-28 on it is a stream")]
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let guest = self.asking(&context)?;
+        let subscribed = Server::subscribe(self, &guest.principal, &request.uri, context.peer).await;
+        subscribed.map_err(|error| match error {
+            NotSubscribed::NoSuchResource => no_such_resource(&request.uri),
+            NotSubscribed::TooMany => ErrorData::invalid_request(error.to_string(), None),
+        })
+    }
+
+    #[allow(deprecated, reason = "as above")]
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        Server::unsubscribe(self, &request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let guest = self.asking(context.request_context())?;
+        tokio::select! {
+            () = self.tell_stream(&guest.principal, context.sink().clone()) => {}
+            () = context.cancelled() => {}
+            // The hub stops: the stream ends in good order instead of being cut.
+            () = self.closing.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        let of_ours = matches!(&request.r#ref, Reference::Resource(template) if is_template(&template.uri));
+        if !of_ours || request.argument.name != TEMPLATE_VARIABLE {
+            return Err(ErrorData::invalid_params(
+                "there is nothing to complete but the id of twin://devices/{id}",
+                None,
+            ));
+        }
+        let (ids, total) = self.completed(&guest, &request.argument.value);
+        let (shown, total) = (ids.len(), u32::try_from(total).unwrap_or(u32::MAX));
+        let completed = CompletionInfo::with_pagination(ids, Some(total), total as usize > shown);
+        Ok(CompleteResult::new(completed.map_err(|error| ErrorData::internal_error(error, None))?))
     }
 
     async fn call_tool(
@@ -104,13 +212,29 @@ impl ServerHandler for Server {
         let person = Person::behind(&context, &request, self.shared.confirmer.form());
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let call = Call { tool, arguments, person };
-        match self.call(&guest, &call, &context.ct).await {
+        match self.call_telling(&guest, &call, &context).await {
             Ok(rendered) => Ok(result(rendered).into()),
             Err(NoAnswer::AskFirst(form)) => Ok(form.result().into()),
             Err(error @ NoAnswer::NoSuchTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
+            Err(error @ NoAnswer::NoAccess) => Err(ErrorData::invalid_request(error.to_string(), None)),
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
+}
+
+/// The cursor of a request for a list.
+fn cursor(request: Option<&PaginatedRequestParams>) -> Option<&str> {
+    request.and_then(|request| request.cursor.as_deref())
+}
+
+fn bad_cursor(error: BadCursor) -> ErrorData {
+    ErrorData::invalid_params(error.to_string(), None)
+}
+
+/// What is answered for a resource that is not there, and for one that this caller may not read.
+fn no_such_resource(uri: &str) -> ErrorData {
+    let uri: String = uri.chars().take(URI_CHARS_MAX).collect();
+    ErrorData::resource_not_found("resource not found", Some(json!({"uri": uri})))
 }
 
 /// An answer in the form of the protocol.

@@ -76,6 +76,7 @@ struct Door {
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
 pub fn router(server: Server, http: Http) -> Router {
     server.announce(Principal::Http);
+    let server = Server { closing: http.stop.clone(), ..server };
     let mut sessions = LocalSessionManager::default();
     sessions.session_config = session_config();
     let sessions = Arc::new(sessions);
@@ -88,7 +89,7 @@ pub fn router(server: Server, http: Http) -> Router {
         .enforce_origin_validation()
         .with_max_request_body_bytes(REQUEST_BYTES_MAX)
         .with_cancellation_token(end_sessions);
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions.clone(), config);
+    let service = StreamableHttpService::new(move || Ok(server.for_session()), sessions.clone(), config);
     let door = Door { sessions, sessions_max: http.sessions_max, open, in_flight: InFlight::default() };
     Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
 }

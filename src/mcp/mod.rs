@@ -7,9 +7,12 @@
 //! | `call` | one call, whatever transport it came over |
 //! | `noted` | what a call turned out to be about |
 //! | `handler` | the SDK's requests, handed on to `call` |
-//! | `changes` | sessions are told when their tools have changed |
+//! | `progress` | how far a call is, for a client that asked for it |
+//! | `resources`, `paging` | devices as resources, in pages |
+//! | `subscriptions` | sessions and streams are told what has changed |
 //! | `catalogue` | the tools as a model sees them |
 //! | `house` | the devices that a caller may see, under unique names |
+//! | `eyes` | what the fleet tells, cut to what the caller may see |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
 //! | `confirm`, `person` | what has to be agreed to first, and how the person is asked |
@@ -27,18 +30,22 @@ mod arguments;
 mod bridge;
 mod call;
 mod catalogue;
-mod changes;
 mod client;
 mod confirm;
 mod delivery;
+mod eyes;
 mod handler;
 mod house;
 mod http;
 mod inflight;
 mod noted;
+mod paging;
 mod person;
+mod progress;
+mod resources;
 mod session;
 mod stdio;
+mod subscriptions;
 mod together;
 pub mod tools;
 
@@ -47,6 +54,8 @@ use std::{
     fmt,
     sync::{Arc, Mutex},
 };
+
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     authz::{Access, Principal},
@@ -62,12 +71,15 @@ pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
 pub use confirm::Confirmer;
-pub use house::{Entry, Group, House, Meant, Switch};
+pub use house::{Entry, Group, House, Meant};
 pub use http::{Http, router};
 pub use noted::{Aim, Notes, Touched};
+pub use paging::BadCursor;
 pub use person::{Form, Person, Said, Show};
+pub use progress::{Progress, Step};
 pub use session::Guest;
 pub use stdio::{StdioError, run as stdio};
+pub use subscriptions::{NotSubscribed, SUBSCRIPTIONS_MAX};
 
 /// Longest client name in a caller's identity and in logs, characters: it comes from outside.
 const CLIENT_CHARS_MAX: usize = 32;
@@ -123,6 +135,10 @@ impl Transport {
 pub struct Server {
     shared: Arc<Shared>,
     transport: Transport,
+    /// What this session is subscribed to.
+    subscribed: Arc<subscriptions::Subscribed>,
+    /// Cancelled when the hub stops: what only listens ends then.
+    closing: CancellationToken,
 }
 
 struct Shared {
@@ -141,6 +157,8 @@ struct Kept {
     revision: (u64, u64),
     house: House,
     tools: Vec<rmcp::model::Tool>,
+    /// In the order of their URIs.
+    resources: Vec<rmcp::model::Resource>,
 }
 
 impl Server {
@@ -154,7 +172,14 @@ impl Server {
         confirmer: Arc<Confirmer>,
     ) -> Self {
         let (houses, latest) = (Mutex::default(), together::Latest::default());
-        Self { shared: Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest }), transport }
+        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest });
+        Self { shared, transport, subscribed: Arc::default(), closing: CancellationToken::new() }
+    }
+
+    /// The same server for one more session, which is subscribed to nothing.
+    #[must_use]
+    fn for_session(&self) -> Self {
+        Self { subscribed: Arc::default(), ..self.clone() }
     }
 
     /// The same server, catalogues and all, for another transport.

@@ -62,14 +62,16 @@ impl Noting {
     /// What the arguments ask for.
     pub(super) fn aims(&self, request: &Request) {
         let things = match request {
-            Request::Find { .. } | Request::Ping | Request::Confirm { .. } | Request::Check { device: None, .. } => {
+            Request::Find { .. } | Request::Ping | Request::Confirm { .. } | Request::Check { thing: None, .. } => {
                 Vec::new()
             }
-            Request::State { thing: Thing { device, property }, .. } => {
+            Request::State { thing: Thing { device, property }, .. }
+            | Request::Check { thing: Some(Thing { device, property }), .. } => {
                 vec![Touched::new(device, property.as_ref(), Aim::Look)]
             }
-            Request::Check { device: Some(device), .. } => vec![Touched::new(device, None, Aim::Look)],
-            Request::Unheard { device } => vec![Touched::new(device, None, Aim::Unclear)],
+            Request::Unheard { thing: Thing { device, property } } => {
+                vec![Touched::new(device, property.as_ref(), Aim::Unclear)]
+            }
             Request::Set { device, wish } => {
                 vec![Touched::new(device, Some(&wish.property), Aim::Wish(wish.target.clone()))]
             }

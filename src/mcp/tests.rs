@@ -238,7 +238,7 @@ fn a_device_that_has_not_greeted_yet_takes_any_state_word() {
     let device = DeviceId::new("new-1").unwrap();
     assert_eq!(
         parsed(Tool::SwitchDevice, json!({"device": "new thing", "to": "locked"})),
-        Ok(Request::Unheard { device })
+        Ok(Request::Unheard { thing: Thing::device(&device) })
     );
     assert!(matches!(
         refusal(Tool::SwitchDevice, json!({"device": "new thing", "to": "purple"})),
@@ -259,9 +259,9 @@ fn reads_take_what_their_schemas_say() {
     );
     assert_eq!(
         parsed(Tool::CheckOperation, json!({"operation": "4f1c"})),
-        Ok(Request::Check { operation: Some(OpId::new("4f1c")), device: None })
+        Ok(Request::Check { operation: Some(OpId::new("4f1c")), thing: None })
     );
-    assert_eq!(parsed(Tool::CheckOperation, json!({})), Ok(Request::Check { operation: None, device: None }));
+    assert_eq!(parsed(Tool::CheckOperation, json!({})), Ok(Request::Check { operation: None, thing: None }));
     assert_eq!(
         parsed(Tool::FindDevices, json!({"room": "书房", "query": "LAMP"})),
         Ok(Request::Find { room: Some("study".into()), query: Some("LAMP".into()) })

@@ -8,11 +8,12 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{arguments::Together, house::House};
+use super::{Progress, arguments::Together, eyes, house::House, progress::Step};
 use crate::{
     answer::{self, MemberReply, Rendered},
+    authz::{Denied, Right, Rights},
     fleet::{Caller, Fleet},
-    names::Lang,
+    names::{Lang, Thing},
     twin::words::{OpId, Reply, Settled},
 };
 
@@ -25,7 +26,7 @@ const CALLERS_MAX: usize = 64;
 pub(super) struct Told {
     name: String,
     is_scene: bool,
-    members: Vec<MemberReply>,
+    members: Vec<(Thing, MemberReply)>,
 }
 
 /// The latest group or scene of each caller, so that "is it done?" is answered for the whole of it.
@@ -50,18 +51,20 @@ impl Latest {
     pub(super) fn of(&self, caller: &Caller, op: &OpId) -> Option<Told> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, told) = all.iter().find(|(who, _)| who == caller)?;
-        let is_of_it = told.members.iter().any(|m| matches!(&m.reply, Reply::Settled(settled) if settled.op == *op));
+        let is_of_it =
+            told.members.iter().any(|(_, m)| matches!(&m.reply, Reply::Settled(settled) if settled.op == *op));
         is_of_it.then(|| told.clone())
     }
 }
 
 impl Told {
-    /// The same with what became of each operation since.
-    pub(super) async fn brought_up_to_date(mut self, fleet: &Fleet, caller: &Caller) -> Self {
-        for member in &mut self.members {
+    /// The same with what became of each operation since; without what may not be seen any more.
+    pub(super) async fn brought_up_to_date(mut self, fleet: &Fleet, caller: &Caller, rights: &Rights) -> Self {
+        self.members.retain(|(thing, _)| rights.to(thing) > Right::None);
+        for (thing, member) in &mut self.members {
             let Reply::Settled(then) = &member.reply else { continue };
-            if let Some(now) = fleet.check(Some(&then.op), Some(&then.device), caller).await {
-                member.reply = now;
+            if let Some(now) = fleet.check(Some(&then.op), Some(thing), caller, rights).await {
+                member.reply = eyes::reply(now, rights);
             }
         }
         self
@@ -69,12 +72,13 @@ impl Told {
 
     /// What became of each member, in the order of the call.
     pub(super) fn replies(&self) -> impl Iterator<Item = &Reply> {
-        self.members.iter().map(|member| &member.reply)
+        self.members.iter().map(|(_, member)| &member.reply)
     }
 
     /// As the caller hears it.
-    pub(super) fn render(&self, lang: Lang) -> Rendered {
-        answer::together(&self.name, self.is_scene, &self.members, lang)
+    pub(super) fn render(self, lang: Lang) -> Rendered {
+        let members: Vec<MemberReply> = self.members.into_iter().map(|(_, member)| member).collect();
+        answer::together(&self.name, self.is_scene, &members, lang)
     }
 }
 
@@ -87,6 +91,7 @@ pub(super) async fn carry_out(
     wanted: Together,
     caller: &Caller,
     answer_by: Instant,
+    progress: Option<&Progress>,
 ) -> Told {
     let members: Vec<_> = wanted
         .members
@@ -96,20 +101,32 @@ pub(super) async fn carry_out(
     let mut running = JoinSet::new();
     for (at, member) in wanted.members.into_iter().enumerate() {
         let (fleet, caller) = (fleet.clone(), caller.clone());
-        running.spawn(async move { (at, fleet.set(&caller, &member.device, member.wish, answer_by).await) });
+        let permitted = house.rights().set(&member.device, member.wish);
+        running.spawn(async move {
+            match permitted {
+                Ok(permitted) => (at, fleet.set(&caller, permitted, answer_by).await),
+                Err(denied) => (at, Reply::Refused(Denied::refusal(denied))),
+            }
+        });
     }
     let mut replies: Vec<Option<Reply>> = members.iter().map(|_| None).collect();
+    let mut answered = 0;
     while let Some(ended) = running.join_next().await {
+        answered += 1;
+        if let Some(progress) = progress {
+            progress.tell(Step::Members { answered, of: members.len() });
+        }
         match ended {
-            Ok((at, reply)) => replies[at] = Some(reply),
+            Ok((at, reply)) => replies[at] = Some(eyes::reply(reply, house.rights())),
             Err(error) => tracing::error!(%error, "a member of a group or scene was not carried out"),
         }
     }
     let members = members.into_iter().zip(replies).map(|((device, property, value, required), reply)| {
         let naming = house.naming(&device, Some(&property));
         // Its task failed: nobody knows how far it came.
+        let thing = Thing { device: device.clone(), property: Some(property.clone()) };
         let unknown = || Reply::Settled(Box::new(Settled::unknown(OpId::new(""), device, property, value)));
-        MemberReply { naming, required, reply: reply.unwrap_or_else(unknown) }
+        (thing, MemberReply { naming, required, reply: reply.unwrap_or_else(unknown) })
     });
     Told { name: wanted.name, is_scene: wanted.is_scene, members: members.collect() }
 }

@@ -8,10 +8,11 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Confirmer, Form, Kept, Observer, Person,
+    Confirmer, Form, Kept, Observer, Person, Progress,
     arguments::{Refused, Request, parse},
     catalogue::Tool,
     confirm::{self, Gate},
+    eyes,
     house::{Entry, House},
     noted::Noting,
     together::{self, Latest},
@@ -19,19 +20,13 @@ use super::{
 use crate::{
     answer::{self, LIST_ROWS_MAX, Rendered, Row},
     fleet::{Caller, Fleet},
-    property::{DeviceId, Value},
-    twin::{
-        wish::Wish,
-        words::{Presence, Refusal, Reply},
-    },
+    names::Thing,
+    twin::words::{Presence, Refusal, Reply},
 };
 
 /// How long a list waits for the last known state of one row, milliseconds: it asks no device, so more would mean that
 /// the hub itself hangs, and a row without a state is better than no list.
 const ROW_WAIT_MS: u64 = 500;
-
-/// What no property is called (a name has 1 to 32 bytes): a wish on it is never sent.
-const NO_PROPERTY: &str = "";
 
 /// What a call works with.
 pub(super) struct Desk<'a> {
@@ -41,6 +36,8 @@ pub(super) struct Desk<'a> {
     pub(super) observer: &'a dyn Observer,
     /// What callers last asked of several things at once.
     pub(super) latest: &'a Latest,
+    /// Where it is told how far the call is.
+    pub(super) progress: Option<&'a Progress>,
     /// What this call turns out to be about.
     pub(super) noting: &'a Noting,
     /// What has to be agreed to.
@@ -67,11 +64,11 @@ pub(super) async fn call(
 ) -> Result<Rendered, Form> {
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
-    if let Ok(Request::Unheard { device }) = &parsed {
-        desk.noting.aims(&Request::Unheard { device: device.clone() });
-        if let Some(refusal) = unheard(desk.fleet, device, answer_by, caller).await {
+    if let Ok(Request::Unheard { thing }) = &parsed {
+        desk.noting.aims(&Request::Unheard { thing: thing.clone() });
+        if let Some(refusal) = unheard(desk.fleet, &kept.house, thing, answer_by, caller).await {
             desk.noting.replied([&Reply::Refused(refusal.clone())]);
-            return Ok(answer::refusal(&refusal, Some(&kept.house.naming(device, None)), kept.house.lang()));
+            return Ok(answer::refusal(&refusal, Some(&kept.house.naming_of(thing)), kept.house.lang()));
         }
         // It has greeted meanwhile.
         kept = house();
@@ -107,9 +104,13 @@ pub(super) async fn call(
 }
 
 /// Waits for a device that has not greeted this hub yet, as the twin does for any wish (semantics 5.5), and says why it
-/// was not to be had. `None`: it has greeted. The wish that asks is on a property that cannot be, so nothing is sent.
-async fn unheard(fleet: &Fleet, device: &DeviceId, answer_by: Instant, caller: &Caller) -> Option<Refusal> {
-    match fleet.set(caller, device, Wish::to(NO_PROPERTY, Value::Bool(true)), answer_by).await {
+/// was not to be had. `None`: it has greeted.
+async fn unheard(fleet: &Fleet, house: &House, thing: &Thing, answer_by: Instant, caller: &Caller) -> Option<Refusal> {
+    let permitted = match house.rights().wait_for(thing) {
+        Ok(permitted) => permitted,
+        Err(denied) => return Some(denied.refusal()),
+    };
+    match fleet.set(caller, permitted, answer_by).await {
         Reply::Refused(Refusal::UnknownProperty { .. }) => None,
         Reply::Refused(refusal) => Some(refusal),
         // It went away, or its actor restarted, while it was waited for; nothing was sent either way.
@@ -125,17 +126,10 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         Request::Ping => answer::pong(&format!("truetwin {}", env!("CARGO_PKG_VERSION")), lang),
         Request::Find { room, query } => find(fleet, house, room.as_deref(), query.as_deref(), answer_by).await,
         Request::State { thing, fresh } => {
-            let naming = house.naming(&thing.device, thing.property.as_deref());
-            match fleet.state(&thing.device, fresh, answer_by).await {
-                Ok(mut report) => {
-                    if let Some(property) = &thing.property {
-                        report.readings.retain(|(name, _)| name == property);
-                        report.moving.retain(|name| name == property);
-                        report.reverted.retain(|name| name == property);
-                        report.held.retain(|held| held.property == *property);
-                        report.amended.retain(|settled| settled.property == *property);
-                    }
-                    let description = house.device(&thing.device).and_then(|e| e.description.as_deref());
+            let naming = house.naming_of(&thing);
+            match eyes::state(fleet, house, &thing, fresh, answer_by).await {
+                Ok(report) => {
+                    let description = house.entry(&thing).and_then(|e| e.description.as_deref());
                     answer::state(&report, description, &naming, lang)
                 }
                 Err(refusal) => {
@@ -146,40 +140,46 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         }
         Request::Set { device, wish } => {
             let naming = house.naming(&device, Some(&wish.property));
-            let reply = fleet.set(caller, &device, wish, answer_by).await;
+            let reply = match house.rights().set(&device, wish) {
+                Ok(permitted) => fleet.set(caller, permitted, answer_by).await,
+                Err(denied) => Reply::Refused(denied.refusal()),
+            };
             desk.noting.replied([&reply]);
-            answer::reply(&reply, &naming, lang)
+            answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Run { device, action } => {
             let naming = house.naming(&device, Some(&action));
-            let reply = fleet.run(caller, &device, action, Vec::new(), answer_by).await;
+            let reply = match house.rights().run(&device, action) {
+                Ok(permitted) => fleet.run(caller, permitted, Vec::new(), answer_by).await,
+                Err(denied) => Reply::Refused(denied.refusal()),
+            };
             desk.noting.replied([&reply]);
-            answer::reply(&reply, &naming, lang)
+            answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Together(wanted) => {
-            let told = together::carry_out(fleet, house, wanted, caller, answer_by).await;
+            let told = together::carry_out(&fleet.quiet(), house, wanted, caller, answer_by, desk.progress).await;
             desk.noting.replied(told.replies());
             desk.latest.keep(caller, told.clone());
             told.render(lang)
         }
-        Request::Unheard { device } => {
-            answer::refusal(&Refusal::Offline { last_heard: None }, Some(&house.naming(&device, None)), lang)
+        Request::Unheard { thing } => {
+            answer::refusal(&Refusal::Offline { last_heard: None }, Some(&house.naming_of(&thing)), lang)
         }
         // Without a session callers of one name cannot be told apart, and another's operation is not theirs to hear of.
-        Request::Check { operation: None, device: None } if caller.is_shared() => {
+        Request::Check { operation: None, thing: None } if caller.is_shared() => {
             let allowed = "a device, or the id of an operation".to_owned();
             answer::refusal(&Refusal::MissingArgument { parameter: "device", allowed }, None, house.lang())
         }
-        Request::Check { operation, device } => {
-            let asked = device.as_ref().map(|d| house.naming(d, None));
-            let is_latest = operation.is_none() && device.is_none();
-            let found = fleet.check(operation.as_ref(), device.as_ref(), caller).await;
+        Request::Check { operation, thing } => {
+            let (asked, rights) = (thing.as_ref().map(|thing| house.naming_of(thing)), house.rights());
+            let is_latest = operation.is_none() && thing.is_none();
+            let found = fleet.check(operation.as_ref(), thing.as_ref(), caller, rights).await;
             found.iter().for_each(|reply| desk.noting.checked(reply));
-            match found {
+            match found.map(|reply| eyes::reply(reply, rights)) {
                 Some(Reply::Settled(settled)) => {
                     // The latest of a group or a scene stands for the whole of it.
                     if let Some(told) = desk.latest.of(caller, &settled.op).filter(|_| is_latest) {
-                        return told.brought_up_to_date(fleet, caller).await.render(lang);
+                        return told.brought_up_to_date(fleet, caller, rights).await.render(lang);
                     }
                     let naming = house.naming(&settled.device, Some(&settled.property));
                     answer::operation(&settled, &naming, lang)
@@ -197,10 +197,7 @@ async fn find(fleet: &Fleet, house: &House, room: Option<&str>, query: Option<&s
     let row_by = answer_by.min(Instant::now() + Duration::from_millis(ROW_WAIT_MS));
     let mut rows = Vec::with_capacity(LIST_ROWS_MAX);
     for entry in matching.iter().take(LIST_ROWS_MAX) {
-        let mut report = fleet.state(&entry.thing.device, false, row_by).await.ok();
-        if let (Some(report), Some(property)) = (&mut report, &entry.thing.property) {
-            report.readings.retain(|(name, _)| name == property);
-        }
+        let report = eyes::state(fleet, house, &entry.thing, false, row_by).await.ok();
         let card = cards.iter().find(|c| c.name.device == entry.thing.device);
         let online = card.is_some_and(|c| c.presence != Presence::Offline);
         rows.push(Row::new(&entry.naming(None), entry.room(), online, report.as_ref(), entry.description.as_deref()));

@@ -29,7 +29,16 @@ fn nouns(role: Role) -> Option<(&'static [&'static str], &'static [&'static str]
     }
 }
 
+/// The roles of which there are groups.
+const ROLES: [Role; 9] =
+    [Role::Light, Role::Socket, Role::Lock, Role::Door, Role::Blind, Role::Valve, Role::Heater, Role::Fan, Role::Pump];
+
 impl GroupName {
+    /// All groups that a room, or the whole home, might have.
+    pub fn all_of(room: Option<&Label>) -> impl Iterator<Item = Self> {
+        ROLES.into_iter().map(move |role| Self { role, room: room.cloned() })
+    }
+
     /// A group; `None` for a role that makes none.
     pub fn new(role: Role, room: Option<Label>) -> Option<Self> {
         nouns(role).map(|_| Self { role, room })

@@ -9,18 +9,21 @@
 //! | `find` | who a spoken name means |
 //! | `groups` | "all lights in the living room" |
 //! | `scene` | prepared wishes under one name |
+//! | `things` | the things that a device is, and what of them is switched |
 
 mod find;
 mod groups;
 mod scene;
+mod things;
 
 use std::fmt;
 
 use crate::property::{DeviceId, PropertyName};
 
-pub use find::{Found, Known, find, folded, spellings};
+pub use find::{Found, Known, Names, folded, spellings};
 pub use groups::GroupName;
 pub use scene::{MEMBERS_MAX, Member, Scene};
+pub use things::{Named, Switch, ends, part, switch, things};
 
 /// A language that truetwin speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, serde::Deserialize)]

@@ -2,17 +2,21 @@
 //! all others.
 
 mod access;
+pub mod added;
+mod audited;
 mod bounded;
 mod confirm;
 mod doorkeeper;
 mod http;
 mod observer;
 mod owner;
+mod points;
 mod settings;
 
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 pub use self::confirm::Error as SpokenCodeError;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
+    audit::Audit,
     authz::confirm::Presses,
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
     fleet::{self, Fleet},
@@ -60,6 +65,9 @@ pub enum Error {
     /// The control socket.
     #[error("the control socket cannot be opened")]
     Control(#[from] control::Error),
+    /// The audit's reader died.
+    #[error("the audit cannot be opened")]
+    Audit,
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
@@ -94,8 +102,14 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Access points that were added by command.
+    pub endpoints: Endpoints,
+    /// The data folder.
+    pub folder: PathBuf,
     /// What is counted.
     pub metrics: Metrics,
+    /// What each call was.
+    pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
     /// What has to be agreed to before it moves.
@@ -128,9 +142,13 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
+        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let audited = folder.clone();
+        let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
         let presses = Arc::new(Presses::of(config.buttons()));
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config, confirmer });
+        let parts =
+            Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, confirmer });
         let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
         let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses);
         let ingress = tokio::spawn(ingress.run(heard));
@@ -185,6 +203,8 @@ impl Hub {
         self.parts.broker.stop().await;
         let _ended_with_the_broker = self.ingress.await;
         self.upkeep.abort();
+        let audit = self.parts.audit.clone();
+        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
         tracing::info!("stopped");
     }
 }
@@ -202,10 +222,14 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Counted(self.metrics.clone()));
+        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
         let access = Arc::new(access::Policies::new(&self.config));
         let scenes = self.config.scenes();
         mcp::Server::new(self.fleet.clone(), access, scenes, transport, observer, self.confirmer.clone())
+    }
+
+    fn auditor(&self) -> audited::Auditor {
+        audited::Auditor { audit: self.audit.clone(), fleet: self.fleet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -215,6 +239,8 @@ impl Parts {
             self.metrics.devices_are(*presence, cards.iter().filter(|card| card.presence == *presence).count());
         }
         self.metrics.quarantined_are(self.fleet.quarantined());
+        let audited = self.audit.counts();
+        self.metrics.audit_is(audited.written, audited.lost);
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }

@@ -27,6 +27,7 @@
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
 //! | `operation.rs` | one operation's stages and allowances |
 //! | `record.rs` | how operations end |
+//! | [`view`] | all that is known of a device at one moment |
 //! | `watch.rs` | what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
 //! | [`wish`] | what a caller may want, and who it is |
@@ -52,6 +53,7 @@ pub use reported::ChangedBy;
 pub mod settings;
 mod turns;
 mod verify;
+pub mod view;
 mod waiter;
 mod watch;
 pub mod wish;

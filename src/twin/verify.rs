@@ -105,7 +105,7 @@ impl Twin {
     pub(super) fn refuse_unverified(&mut self, op: &OpId) {
         let check = self.operations.get(op).and_then(|operation| operation.check.as_ref());
         let Some(device) = check.map(|check| check.verify.device.clone()) else { return };
-        self.refuse_waiting(op, &Refusal::VerifierOffline { device });
+        self.refuse_waiting(op, &Refusal::VerifierOffline { device: Some(device) });
     }
 
     /// The device's own word and its read-back are good: now the measurement counts. Whether it is still awaited.

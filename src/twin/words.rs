@@ -457,8 +457,8 @@ pub enum Refusal {
     },
     /// The device that would verify cannot be asked: nothing was moved (semantics 3.10).
     VerifierOffline {
-        /// It.
-        device: DeviceId,
+        /// It; `None` for a caller that may not see it.
+        device: Option<DeviceId>,
     },
     /// Not connected.
     Offline {

@@ -67,13 +67,17 @@ fn s3_10_a_verifier_that_cannot_be_asked_is_a_refusal_and_nothing_moves() {
         let mut bench = metered();
         bench.set(100, "a", ON, 30_000);
         measures(&mut bench, 150, found);
-        assert_eq!(bench.refusal("a"), (150, Refusal::VerifierOffline { device: meter() }));
+        assert_eq!(bench.refusal("a"), (150, Refusal::VerifierOffline { device: Some(meter()) }));
         assert!(bench.sets().is_empty());
     }
     let mut bench = metered();
     bench.set(100, "a", ON, 30_000);
     bench.until(30_000);
-    assert_eq!(bench.refusal("a"), (1_100, Refusal::VerifierOffline { device: meter() }), "nor one that nobody hears");
+    assert_eq!(
+        bench.refusal("a"),
+        (1_100, Refusal::VerifierOffline { device: Some(meter()) }),
+        "nor one that nobody hears"
+    );
     assert!(bench.sets().is_empty());
 }
 

@@ -131,7 +131,7 @@ pub(super) fn refusals() -> impl Strategy<Value = Refusal> {
         prop::option::of(secs()).prop_map(|last_heard| Refusal::Offline { last_heard }),
         Just(Refusal::NotAccepted { property: "bolt".into() }),
         Just(Refusal::NotAccepted { property: "frobnication".into() }),
-        Just(Refusal::VerifierOffline { device: DeviceId::new("meter").expect("an id") }),
+        Just(Refusal::VerifierOffline { device: DeviceId::new("meter").ok() }),
         Just(Refusal::StateUnknown { property: property.clone() }),
         Just(Refusal::HubJustStarted),
         Just(Refusal::QueueFull { limit: 8 }),

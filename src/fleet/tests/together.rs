@@ -17,10 +17,13 @@ async fn s4_3_two_callers_of_one_value_share_an_operation_and_each_can_ask_for_i
     assert_eq!((first.joined, second.joined), (None, Some(first.op.clone())));
     for (caller, op) in [(&ann, first.op), (&bob, second.op)] {
         for asked in [Some(&op), None] {
-            let known = settled(hub.fleet.check(asked, None, caller).await.unwrap());
+            let known = settled(hub.fleet.check(asked, None, caller, &Rights::everything()).await.unwrap());
             assert_eq!((known.op, known.outcome), (op.clone(), Outcome::Converged), "without an id: its latest");
         }
-        assert_eq!(settled(hub.fleet.check(None, Some(&id("lamp")), caller).await.unwrap()).op, op);
+        assert_eq!(
+            settled(hub.fleet.check(None, Some(&lamp_thing()), caller, &Rights::everything()).await.unwrap()).op,
+            op
+        );
     }
 }
 
@@ -83,17 +86,19 @@ async fn s6_3_what_was_not_confirmed_and_is_done_after_all_is_owed_once_to_each_
     let wish = || Wish::to("relay", Value::Bool(true));
     let by = Instant::now() + Duration::from_millis(700);
     let (fleet, device) = (hub.fleet.clone(), id("lamp"));
-    let both = async { tokio::join!(fleet.set(&ann, &device, wish(), by), fleet.set(&bob, &device, wish(), by)) };
+    let both = async {
+        tokio::join!(fleet.set(&ann, permitted(&device, wish()), by), fleet.set(&bob, permitted(&device, wish()), by))
+    };
     let (told, set) = tokio::join!(both, lamp.next("set"));
     let ops = [settled(told.0), settled(told.1)].map(|s| (s.op, s.outcome));
     assert!(ops.iter().all(|(_, outcome)| *outcome == Outcome::TimedOut), "{ops:?}");
     assert!(hub.fleet.corrections_for(&ann).is_empty());
     lamp.complete(&set).await;
-    while hub.fleet.state(&device, false, soon()).await.unwrap().amended.is_empty() {
+    while hub.fleet.state_of(&device, false, soon()).await.unwrap().amended.is_empty() {
         tokio::task::yield_now().await;
     }
     // Bob asks for it, and has heard it then.
-    assert!(settled(hub.fleet.check(Some(&ops[1].0), None, &bob).await.unwrap()).late_success);
+    assert!(settled(hub.fleet.check(Some(&ops[1].0), None, &bob, &Rights::everything()).await.unwrap()).late_success);
     assert!(hub.fleet.corrections_for(&bob).is_empty());
     let owed = hub.fleet.corrections_for(&ann);
     assert_eq!(owed.len(), 1);
@@ -116,13 +121,16 @@ async fn s2_8_a_device_that_comes_again_under_a_name_is_another_and_inherits_not
     hub.fleet.left_behind(&id("lamp")).await;
     hub.fleet.remove(&id("lamp")).await.unwrap();
     hub.broker.kick("lamp");
-    let told = settled(hub.fleet.check(Some(&old), None, &ann).await.unwrap());
+    let told = settled(hub.fleet.check(Some(&old), None, &ann, &Rights::everything()).await.unwrap());
     assert_eq!((told.outcome, &told.op), (Outcome::Removed, &old));
     let mut other = hub.board("lamp", Manner::Silent).await;
-    for asked in [hub.fleet.check(Some(&old), None, &ann).await, hub.fleet.check(None, None, &ann).await] {
+    for asked in [
+        hub.fleet.check(Some(&old), None, &ann, &Rights::everything()).await,
+        hub.fleet.check(None, None, &ann, &Rights::everything()).await,
+    ] {
         assert_eq!(settled(asked.unwrap()).outcome, Outcome::Removed, "the new one knows nothing of it");
     }
-    assert_eq!(hub.fleet.check(None, Some(&id("lamp")), &ann).await, None);
+    assert_eq!(hub.fleet.check(None, Some(&lamp_thing()), &ann, &Rights::everything()).await, None);
     assert!(hub.fleet.corrections_for(&ann).is_empty());
     // Nor does it inherit the crashes: one more is one, not too many.
     hub.fleet.running(&id("lamp"), soon()).await.unwrap().cast(DeviceMsg::Crash).unwrap();

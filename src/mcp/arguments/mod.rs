@@ -57,15 +57,15 @@ pub enum Request {
     },
     /// Something of a device that has not greeted this hub yet: what can be done with it is not known.
     Unheard {
-        /// The device.
-        device: DeviceId,
+        /// The device, or its part.
+        thing: Thing,
     },
     /// Tells what became of an operation.
     Check {
         /// Which one.
         operation: Option<OpId>,
-        /// The latest of this device.
-        device: Option<DeviceId>,
+        /// The latest of this device, or of this part of it.
+        thing: Option<Thing>,
     },
     /// Carries out what was asked about.
     Confirm {
@@ -140,8 +140,8 @@ pub fn parse(tool: Tool, arguments: &Map<String, Json>, house: &House) -> Result
         Tool::ActivateScene => given.scene(),
         Tool::CheckOperation => {
             let operation = given.text("operation", "the id of an operation")?.map(|id| OpId::new(&id));
-            let device = given.optional_device()?.map(|e| e.thing.device.clone());
-            Ok(Request::Check { operation, device })
+            let thing = given.optional_device()?.map(|e| e.thing.clone());
+            Ok(Request::Check { operation, thing })
         }
         Tool::ConfirmOperation => {
             let allowed = "the code that was returned, or what the user said";

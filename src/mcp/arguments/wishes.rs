@@ -5,7 +5,8 @@ use serde_json::Value as Json;
 use super::{Given, Part, Refused, Request, Together, invalid, refused};
 use crate::{
     answer::{colour, state_word},
-    mcp::house::{Entry, Group, SWITCH_WORDS, Switch, ends},
+    mcp::house::{Entry, Group, SWITCH_WORDS},
+    names::{Switch, ends},
     property::{Kind, Property, PropertyName, Value, ValueError},
     twin::{wish::Wish, words::Refusal},
 };
@@ -18,7 +19,7 @@ impl<'a> Given<'a> {
     pub(super) fn switch(&self, entry: &Entry) -> Result<Request, Refused> {
         if !entry.heard() {
             self.state_word(&SWITCH_WORDS).map_err(|r| r.of(entry, None))?;
-            return Ok(Request::Unheard { device: entry.thing.device.clone() });
+            return unheard(entry);
         }
         let property = match entry.switch() {
             Switch::One(property) => property,
@@ -68,7 +69,7 @@ impl<'a> Given<'a> {
     /// A number.
     pub(super) fn level(&self, entry: &Entry) -> Result<Request, Refused> {
         if !entry.heard() {
-            return Ok(Request::Unheard { device: entry.thing.device.clone() });
+            return unheard(entry);
         }
         let property = self.property(entry, entry.levels().collect())?;
         let about = |r: Refused| r.of(entry, Some(&property.name));
@@ -99,7 +100,7 @@ impl<'a> Given<'a> {
     /// A mode or a colour.
     pub(super) fn option(&self, entry: &Entry) -> Result<Request, Refused> {
         if !entry.heard() {
-            return Ok(Request::Unheard { device: entry.thing.device.clone() });
+            return unheard(entry);
         }
         let property = self.property(entry, entry.options().collect())?;
         let about = |r: Refused| r.of(entry, Some(&property.name));
@@ -125,6 +126,13 @@ impl<'a> Given<'a> {
         let listed = names.join(", ");
         let asked = self.text("property", &listed).map_err(|r| r.of(entry, None))?;
         let about = |refusal| refused(refusal).of(entry, None);
+        let fixed = |asked: &String| entry.properties().find(|p| !p.settable && p.name.eq_ignore_ascii_case(asked));
+        if let Some(property) = asked.as_ref().and_then(fixed) {
+            return Err(about(Refusal::Forbidden { property: property.name.clone() }));
+        }
+        if choices.is_empty() && !entry.properties().any(|p| p.settable) {
+            return Err(nothing_to_switch(entry));
+        }
         match (asked, choices.as_slice()) {
             (None, [only]) => Ok(only),
             (None, []) => Err(about(Refusal::UnknownProperty { asked: String::new(), known: names })),
@@ -163,9 +171,13 @@ impl<'a> Given<'a> {
     /// Something that leaves no state.
     pub(super) fn action(&self, entry: &Entry) -> Result<Request, Refused> {
         if !entry.heard() {
-            return Ok(Request::Unheard { device: entry.thing.device.clone() });
+            return unheard(entry);
         }
         let about = |r: Refused| r.of(entry, None);
+        if !entry.writable {
+            let property = entry.main().map_or_else(|| "".into(), |main| main.name.clone());
+            return Err(about(refused(Refusal::Forbidden { property })));
+        }
         let listed = entry.actions().map(|a| &*a.name).collect::<Vec<_>>().join(", ");
         if listed.is_empty() {
             return Err(about(refused(Refusal::UnknownProperty { asked: "action".to_owned(), known: Vec::new() })));
@@ -198,6 +210,15 @@ impl<'a> Given<'a> {
         let members = scene.members.iter().map(part).collect();
         Ok(Request::Together(Together { name: scene.label.get(lang).to_owned(), is_scene: true, members }))
     }
+}
+
+/// What can be done with something is not known until it greets; that it may only be looked at, is.
+fn unheard(entry: &Entry) -> Result<Request, Refused> {
+    if entry.writable {
+        return Ok(Request::Unheard { thing: entry.thing.clone() });
+    }
+    let property = entry.thing.property.clone().unwrap_or_else(|| "".into());
+    Err(refused(Refusal::Forbidden { property }).of(entry, None))
 }
 
 /// The words that an option takes.

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use crate::{
     answer::{number, terms},
-    mcp::house::{House, ends},
+    mcp::house::House,
     names::Lang,
+    names::ends,
     property::Property,
 };
 

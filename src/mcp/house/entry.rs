@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::{
     answer::Naming,
+    authz::{Right, Rights},
     fleet::Card,
-    names::{self, Known, Label, Lang, Part, Thing},
-    property::{Action, Description, Kind, Property, Role},
+    names::{self, Known, Label, Lang, Named, Switch, Thing},
+    property::{Action, Description, Kind, Property},
 };
 
 /// One thing under its unique name.
@@ -24,56 +25,41 @@ pub struct Entry {
     pub listed: bool,
     /// What its device says it has; `None` until it has ever greeted the hub.
     pub description: Option<Arc<Description>>,
+    /// Whether its caller may move all of it; else it may look at it, and move what of it can be set.
+    pub writable: bool,
     pub(super) ear: String,
     pub(super) lang: Lang,
 }
 
-/// What `switch_device` would set.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Switch<'a> {
-    /// This property.
-    One(&'a Property),
-    /// One of these; which one has to be said.
-    Several(Vec<&'a Property>),
-    /// Nothing: it can be read, or has not greeted yet.
-    None,
-}
-
 impl Entry {
-    /// The things that a device is: itself, and its parts.
-    pub(super) fn of(card: &Card, lang: Lang) -> Vec<Self> {
-        let name = &card.name;
-        let entry = |property: Option<&Property>, label: Label, place: Option<Label>| Self {
-            thing: Thing { device: name.device.clone(), property: property.map(|p| p.name.clone()) },
+    /// The things that a device is for a caller with these rights: itself, and its parts, without what may not be read.
+    pub(super) fn of(card: &Card, rights: &Rights, lang: Lang) -> Vec<Self> {
+        let (name, full) = (&card.name, card.description.as_deref());
+        let mut things = names::things(name, full);
+        // What is in scope without its device is a thing also where nobody gave it a name.
+        for property in rights.parts_alone(&name.device) {
+            let there = full.is_none_or(|d| d.property(property).is_some());
+            if there && !things.iter().any(|named| named.thing.property.as_ref() == Some(property)) {
+                things.push(names::part(name, full, property));
+            }
+        }
+        things.retain(|named| rights.to(&named.thing) > Right::None);
+        let reduced = full.and_then(|full| rights.reduced(&name.device, full)).map(Arc::new);
+        let description = reduced.or_else(|| card.description.clone());
+        let parts = things.iter().filter(|named| named.thing.property.is_some()).count();
+        let whole_is_more = description.as_ref().is_none_or(|d| parts == 0 || parts < d.properties.len());
+        let entry = |Named { thing, label, place }: Named| Self {
+            listed: thing.property.is_some() || whole_is_more,
+            writable: rights.to(&thing) == Right::Write,
+            thing,
             label,
             place,
             shown: String::new(),
-            listed: true,
-            description: card.description.clone(),
+            description: description.clone(),
             ear: String::new(),
             lang,
         };
-        let mut whole = entry(None, name.label.clone(), name.room.clone());
-        let Some(description) = &card.description else {
-            // What has not greeted yet goes by its owner's names already.
-            let parts = name.parts.iter().filter_map(|part| {
-                let thing = Thing { property: Some(part.property.clone()), ..whole.thing.clone() };
-                let place = part.room.clone().or_else(|| name.room.clone());
-                Some(Self { thing, place, label: part.label.clone()?, ..whole.clone() })
-            });
-            let parts: Vec<Self> = parts.collect();
-            return [whole].into_iter().chain(parts).collect();
-        };
-        let mut parts = Vec::new();
-        for property in &description.properties {
-            let part = name.parts.iter().find(|part| part.property == property.name);
-            let place = part.and_then(|part| part.room.clone()).or_else(|| name.room.clone());
-            if let Some(label) = part_label(card, description, property, part) {
-                parts.push(entry(Some(property), label, place));
-            }
-        }
-        whole.listed = parts.is_empty() || parts.len() < description.properties.len();
-        [whole].into_iter().chain(parts).collect()
+        things.into_iter().map(entry).collect()
     }
 
     /// Its room in the language of the house.
@@ -87,16 +73,11 @@ impl Entry {
         all.filter(|p| self.thing.property.as_ref().is_none_or(|own| *own == p.name))
     }
 
-    /// What `switch_device` sets: the first property that is `true` or `false` and can be set. Where a device has several
-    /// of the first one's role, nobody can know which is meant. What opens and has only a position is opened to its one
-    /// end and closed to the other.
+    /// What `switch_device` sets.
     pub fn switch(&self) -> Switch<'_> {
-        let mut switches = self.properties().filter(|p| is_switch(p));
-        let Some(first) = switches.next() else {
-            return self.properties().find(|p| p.settable && ends(p).is_some()).map_or(Switch::None, Switch::One);
-        };
-        let same: Vec<&Property> = switches.filter(|p| p.role == first.role).collect();
-        if same.is_empty() { Switch::One(first) } else { Switch::Several([first].into_iter().chain(same).collect()) }
+        let own = self.thing.property.as_ref();
+        let all = self.description.as_deref().map(|d| d.properties.as_slice()).unwrap_or_default();
+        names::switch(all.iter().filter(move |p| own.is_none_or(|own| *own == p.name)))
     }
 
     /// The numbers that can be set.
@@ -112,6 +93,15 @@ impl Entry {
     /// What it can do that leaves no state; a part does nothing of its own.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.description.iter().filter(|_| self.thing.property.is_none()).flat_map(|d| &d.actions)
+    }
+
+    /// Whether it can be switched, or might be once it greets: a client that asks for the tools while the hub starts would
+    /// otherwise never learn of it.
+    pub fn is_switchable(&self) -> bool {
+        match self.heard() {
+            true => matches!(self.switch(), Switch::One(_)),
+            false => self.writable,
+        }
     }
 
     /// Whether it has greeted this hub.
@@ -163,35 +153,4 @@ impl Entry {
             (Some(room), Lang::Zh) => format!("{room}的{label}"),
         }
     }
-}
-
-/// What a property is called if it is a thing of its own: by its owner, or by its device where the owner accepts that; and
-/// one of several switches of a kind goes by its device and its own name (in Chinese by its place among them, since devices'
-/// names for properties are Latin), so that it can be chosen at all.
-fn part_label(card: &Card, description: &Description, property: &Property, part: Option<&Part>) -> Option<Label> {
-    if let Some(label) = part.and_then(|part| part.label.clone()) {
-        return Some(label);
-    }
-    let proposed = description.labels.iter().find(|(name, _)| card.name.proposals && *name == property.name);
-    if let Some((_, label)) = proposed {
-        return Some(Label::same(label));
-    }
-    let alike = |p: &&Property| is_switch(p) && p.role == property.role;
-    if !is_switch(property) || description.properties.iter().filter(alike).count() < 2 {
-        return None;
-    }
-    let at = description.properties.iter().filter(alike).position(|p| p.name == property.name)? + 1;
-    let Label { en, zh } = &card.name.label;
-    Some(Label { en: format!("{en} {}", property.name.replace('_', " ")), zh: format!("{zh}第{at}路") })
-}
-
-/// The closed and the open end of a position.
-pub(in crate::mcp) fn ends(property: &Property) -> Option<(f64, f64)> {
-    let opens = matches!(property.role, Role::Blind | Role::Door | Role::Valve);
-    let number = matches!(property.kind, Kind::Integer | Kind::Number);
-    property.min.zip(property.max).filter(|_| opens && number)
-}
-
-fn is_switch(property: &Property) -> bool {
-    property.kind == Kind::Bool && property.settable
 }

@@ -1,8 +1,8 @@
 //! The groups of a house: the switches of one role in one room, and in the whole home.
 
-use super::{Entry, Switch};
+use super::Entry;
 use crate::{
-    names::{GroupName, Known, Label, Lang, folded},
+    names::{GroupName, Known, Label, Lang, Switch, folded},
     property::Role,
 };
 

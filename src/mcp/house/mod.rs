@@ -1,6 +1,7 @@
 //! What the tools have to do with: the things of the fleet, groups and scenes under names that are unique in one language.
 //!
-//! Built from the fleet's cards whenever its revision changes, kept otherwise. Knows nothing of presence or state.
+//! Built from the fleet's cards and a caller's policy whenever one of them changes, kept otherwise. What the caller may not
+//! see is left out before names are made unique, so that it shows nowhere. Knows nothing of presence or state.
 
 mod entry;
 mod group;
@@ -12,17 +13,13 @@ use std::{
 
 use crate::{
     answer::{self, Naming, state_word},
-    authz::Policy,
+    authz::{Policy, Right, Rights},
     fleet::Card,
-    names::{self, Found, Known, Lang, Scene},
+    names::{Found, Known, Label, Lang, Names, Scene, Switch, Thing, folded},
     property::{DeviceId, Property},
 };
 
-pub(in crate::mcp) use self::entry::ends;
-pub use self::{
-    entry::{Entry, Switch},
-    group::Group,
-};
+pub use self::{entry::Entry, group::Group};
 
 /// All words that a switch can take, in the order of the catalogue.
 pub(super) const SWITCH_WORDS: [&str; 6] = ["on", "off", "open", "closed", "locked", "unlocked"];
@@ -40,7 +37,10 @@ pub struct House {
     scenes: Arc<[Scene]>,
     rooms: Vec<String>,
     /// The entries, then the groups, as names are looked up.
-    known: Vec<Known>,
+    names: Names,
+    rights: Rights,
+    /// Where its caller stands, if that is a room of this house.
+    here: Option<Label>,
 }
 
 /// Who a name means.
@@ -57,15 +57,20 @@ pub enum Meant<'a> {
 }
 
 impl House {
-    /// The house of a caller: without what it may not read, in its language.
-    pub fn of(cards: &[Card], scenes: Arc<[Scene]>, policy: &Policy) -> Self {
-        Self::new(cards, scenes, policy.lang)
+    /// The house of whoever may everything.
+    pub fn new(cards: &[Card], scenes: Arc<[Scene]>, lang: Lang) -> Self {
+        Self::of(cards, scenes, &Policy { lang, ..Policy::default() })
     }
 
-    /// Gives each thing a unique name: its display name, else with its room, else with its id. A group whose names are all
-    /// taken by things is none.
-    pub fn new(cards: &[Card], scenes: Arc<[Scene]>, lang: Lang) -> Self {
-        let mut entries: Vec<Entry> = cards.iter().flat_map(|card| Entry::of(card, lang)).collect();
+    /// The house of a caller: without what it may not read, in its language. Each thing gets a unique name: its display name,
+    /// else with its room, else with its id. A group whose names are all taken by things is none. A scene is there for whom
+    /// all of it may be moved.
+    pub fn of(cards: &[Card], scenes: Arc<[Scene]>, policy: &Policy) -> Self {
+        let lang = policy.lang;
+        let rights = policy.scope.rights(cards.iter().map(|card| (&card.name, card.description.as_deref())));
+        let mut entries: Vec<Entry> = cards.iter().flat_map(|card| Entry::of(card, &rights, lang)).collect();
+        // As the fleet gives them already; finding one by its device relies on it.
+        entries.sort_by(|a, b| a.thing.device.cmp(&b.thing.device));
         // A form that any other thing could also go by is nobody's: "lamp" stays ambiguous even if only one of two lamps
         // has no room (semantics 2.9).
         let mut users: HashMap<String, usize> = HashMap::new();
@@ -89,7 +94,22 @@ impl House {
         let mut known: Vec<Known> = entries.iter().map(Entry::known).collect();
         let (groups, sorts) = group::groups(&entries, &known, lang);
         known.extend(groups.iter().map(Group::known));
-        Self { lang, entries, groups, sorts, scenes, rooms, known }
+        let may =
+            |scene: &&Scene| scene.members.iter().all(|m| rights.of(&m.device, Some(&m.property)) == Right::Write);
+        let scenes =
+            if scenes.iter().all(|scene| may(&scene)) { scenes } else { scenes.iter().filter(may).cloned().collect() };
+        let called = |room: &Label, here: &str| [&room.en, &room.zh].iter().any(|name| folded(name) == folded(here));
+        let here = policy
+            .here
+            .as_ref()
+            .and_then(|here| entries.iter().filter_map(|e| e.place.as_ref()).find(|room| called(room, here)));
+        let here = here.cloned();
+        Self { lang, entries, groups, sorts, scenes, rooms, names: Names::new(known), rights, here }
+    }
+
+    /// What its caller may do.
+    pub fn rights(&self) -> &Rights {
+        &self.rights
     }
 
     /// The language of the names.
@@ -122,15 +142,14 @@ impl House {
         &self.rooms
     }
 
-    /// The things that can be switched, and those that have not greeted yet and might be: a client that asks for the
-    /// tools while the hub starts would otherwise never learn of them.
+    /// The things that can be switched, and those that have not greeted yet and might be.
     pub fn switchable(&self) -> impl Iterator<Item = &Entry> {
-        self.listed().filter(|e| matches!(e.switch(), Switch::One(_)) || !e.heard())
+        self.listed().filter(|e| e.is_switchable())
     }
 
     /// The words that a switch takes somewhere in this house, in a fixed order; all of them while a device is unheard.
     pub fn switch_words(&self) -> Vec<&'static str> {
-        if self.entries.iter().any(|e| !e.heard()) {
+        if self.entries.iter().any(|e| !e.heard() && e.writable) {
             return SWITCH_WORDS.to_vec();
         }
         let both = |p: &Property| [state_word(true, p.role), state_word(false, p.role)];
@@ -144,13 +163,25 @@ impl House {
 
     /// The device of that id, as a whole.
     pub fn device(&self, id: &DeviceId) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.thing.device == *id && e.thing.property.is_none())
+        self.of_device(id).iter().find(|e| e.thing.property.is_none())
+    }
+
+    /// The entry of a thing.
+    pub fn entry(&self, thing: &Thing) -> Option<&Entry> {
+        self.of_device(&thing.device).iter().find(|e| e.thing == *thing)
     }
 
     /// The thing that stands for a property of a device: that property's own, else the whole device.
     pub fn thing(&self, id: &DeviceId, property: &str) -> Option<&Entry> {
-        let own = |e: &&Entry| e.thing.device == *id && e.thing.property.as_deref() == Some(property);
-        self.entries.iter().find(own).or_else(|| self.device(id))
+        let own = |e: &&Entry| e.thing.property.as_deref() == Some(property);
+        self.of_device(id).iter().find(own).or_else(|| self.device(id))
+    }
+
+    /// The things that a device is; they stand together, since entries are ordered by device.
+    fn of_device(&self, id: &DeviceId) -> &[Entry] {
+        let from = self.entries.partition_point(|e| e.thing.device < *id);
+        let count = self.entries[from..].partition_point(|e| e.thing.device == *id);
+        &self.entries[from..from + count]
     }
 
     /// What a property of a device, or the whole device, is called in an answer; one that has left the house since goes by
@@ -168,11 +199,11 @@ impl House {
         match (self.thing(device, property), lang) {
             (Some(entry), _) => answer::button(&entry.ear, lang),
             (None, Lang::Zh) => "按钮".to_owned(),
-            (None, Lang::En) => "the button".to_owned(),
+            (None, Lang::En) => "button".to_owned(),
         }
     }
 
-    /// Whether anything of it is asked about before it moves.
+    /// Whether anything that may be moved is asked about first.
     pub fn asks(&self) -> bool {
         let asks = |e: &Entry| {
             e.properties().any(Property::may_need_confirmation) || e.actions().any(|a| a.needs_confirmation().is_some())
@@ -180,29 +211,52 @@ impl House {
         self.entries.iter().any(asks)
     }
 
-    /// Who a name means: as the catalogue lists it, an id, or any display name of either language.
+    /// What a thing is called in an answer.
+    pub fn naming_of(&self, thing: &Thing) -> Naming {
+        self.naming(&thing.device, thing.property.as_deref())
+    }
+
+    /// Who a name means: as the catalogue lists it, an id, or any display name of either language. What several things are
+    /// called means the one in the caller's room, if there is exactly one there.
     pub fn find(&self, asked: &str) -> Meant<'_> {
         let offered = |all: Vec<usize>| {
-            let names = all.into_iter().take(CANDIDATES_MAX).map(|i| self.known[i].offered.clone());
+            let names = all.into_iter().take(CANDIDATES_MAX).map(|i| self.names.offered(i).to_owned());
             names.collect()
         };
-        match names::find(asked, &self.known) {
+        match self.names.find(asked) {
             Found::One(i) => match self.entries.get(i) {
                 Some(entry) => Meant::Thing(entry),
                 None => Meant::Group(&self.groups[i - self.entries.len()]),
             },
-            Found::Several(all) => Meant::Several(offered(all)),
+            Found::Several(all) => match self.only_here(&all) {
+                Some(entry) => Meant::Thing(entry),
+                None => Meant::Several(offered(all)),
+            },
             Found::None(near) => self.by_sort(asked).unwrap_or_else(|| Meant::Nobody(offered(near))),
         }
     }
 
-    /// Who is meant by what it is: "the light" is a question if there are several.
+    /// Of several things that bear a name, the only one in the caller's room. Where a group is among them, a room was named.
+    fn only_here(&self, all: &[usize]) -> Option<&Entry> {
+        let entries = all.iter().map(|at| self.entries.get(*at)).collect::<Option<Vec<_>>>()?;
+        let mut here = entries.into_iter().filter(|e| self.is_here(e));
+        here.next().filter(|_| here.next().is_none())
+    }
+
+    fn is_here(&self, entry: &Entry) -> bool {
+        self.here.is_some() && entry.place == self.here
+    }
+
+    /// Who is meant by what it is: "the light" is the only one, or the only one in the caller's room, else a question.
     fn by_sort(&self, asked: &str) -> Option<Meant<'_>> {
-        let wanted = names::folded(asked);
+        let wanted = folded(asked);
         let is = |spelling: &str| wanted == spelling || wanted.strip_prefix("the") == Some(spelling);
         let sort = self.sorts.iter().find(|sort| sort.spellings.iter().any(|spelling| is(spelling)))?;
         if let [one] = sort.members.as_slice() {
             return Some(Meant::Thing(&self.entries[*one]));
+        }
+        if let Some(entry) = self.only_here(&sort.members) {
+            return Some(Meant::Thing(entry));
         }
         let members = sort.members.iter().take(CANDIDATES_MAX - 1).map(|at| self.entries[*at].shown.clone());
         Some(Meant::Several(members.chain(sort.all.clone()).collect()))
