@@ -7,6 +7,7 @@ mod audited;
 mod bounded;
 mod confirm;
 mod doorkeeper;
+mod endpoints;
 mod http;
 mod observer;
 mod owner;
@@ -35,6 +36,7 @@ use crate::{
     data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -86,6 +88,7 @@ pub struct Hub {
     ingress: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     control: JoinHandle<()>,
+    dialled: JoinHandle<()>,
     /// Ends the control socket, then, once everybody was answered, HTTP.
     stop_control: CancellationToken,
     stop_http: CancellationToken,
@@ -114,6 +117,8 @@ pub struct Parts {
     pub config: Arc<Config>,
     /// What has to be agreed to before it moves.
     pub confirmer: Arc<mcp::Confirmer>,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
 }
 
 impl Hub {
@@ -122,6 +127,20 @@ impl Hub {
     /// # Errors
     /// [`Error`], with the part that could not be started.
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        Self::start_towards(Outside::default(), config, data, mqtt, http).await
+    }
+
+    /// As [`Hub::start`], with another way to access points and other times for them.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub async fn start_towards(
+        outside: Outside,
+        config: Config,
+        data: DataFolder,
+        mqtt: TcpListener,
+        http: TcpListener,
+    ) -> Result<Self, Error> {
         let started = Instant::now();
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
@@ -147,8 +166,12 @@ impl Hub {
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
         let presses = Arc::new(Presses::of(config.buttons()));
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
+        let server = mcp_server(&fleet, &config, &metrics, &audit, &confirmer, mcp::Transport::Http);
+        let counted = Arc::new(observer::Counted(metrics.clone()));
+        let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
+        let lines = endpoint::Endpoints::new(Arc::new(server), counted, outside);
         let parts =
-            Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, confirmer });
+            Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, confirmer, lines });
         let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
         let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses);
         let ingress = tokio::spawn(ingress.run(heard));
@@ -163,9 +186,10 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(parts.lines.clone(), data.endpoints(), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
     }
 
     /// Where devices connect.
@@ -195,6 +219,11 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
+        let closed = self.parts.lines.stop().await;
+        if closed && let Err(error) = self.data.sockets_closed() {
+            tracing::warn!(%error, "the next start waits a minute before it dials relays");
+        }
+        let _ended_with_the_endpoints = self.dialled.await;
         let abort = self.http.abort_handle();
         if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
             abort.abort();
@@ -222,10 +251,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
-        let access = Arc::new(access::Policies::new(&self.config));
-        let scenes = self.config.scenes();
-        mcp::Server::new(self.fleet.clone(), access, scenes, transport, observer, self.confirmer.clone())
+        mcp_server(&self.fleet, &self.config, &self.metrics, &self.audit, &self.confirmer, transport)
     }
 
     fn auditor(&self) -> audited::Auditor {
@@ -246,6 +272,20 @@ impl Parts {
         }
         self.metrics.render()
     }
+}
+
+fn mcp_server(
+    fleet: &Fleet,
+    config: &Config,
+    metrics: &Metrics,
+    audit: &Audit,
+    confirmer: &Arc<mcp::Confirmer>,
+    transport: mcp::Transport,
+) -> mcp::Server {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+    let observer = Arc::new(observer::Watching { metrics: metrics.clone(), auditor });
+    let access = Arc::new(access::Policies::new(config));
+    mcp::Server::new(fleet.clone(), access, config.scenes(), transport, observer, confirmer.clone())
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.
