@@ -61,6 +61,11 @@ struct Shared {
     mcp_sessions: Series<Counter>,
     audit_records: Series<Counter>,
     audit_lost: Series<Counter>,
+    endpoints: Series<Gauge>,
+    endpoint_connections: Series<Counter>,
+    endpoint_ends: Series<Counter>,
+    endpoint_late: Series<Counter>,
+    endpoint_garbage: Series<Counter>,
     resident_bytes: Series<Gauge>,
     door: Vec<(&'static str, DoorHandle)>,
 }
@@ -126,6 +131,11 @@ impl Metrics {
             mcp_sessions: counter(&table::MCP_SESSIONS),
             audit_records: counter(&table::AUDIT_RECORDS),
             audit_lost: counter(&table::AUDIT_LOST),
+            endpoints: gauge(&table::ENDPOINTS),
+            endpoint_connections: counter(&table::ENDPOINT_CONNECTIONS),
+            endpoint_ends: counter(&table::ENDPOINT_ENDS),
+            endpoint_late: counter(&table::ENDPOINT_LATE),
+            endpoint_garbage: counter(&table::ENDPOINT_GARBAGE),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
             door: DOOR.iter().map(door).collect(),
         };
@@ -240,6 +250,31 @@ impl Metrics {
     pub fn audit_is(&self, written: u64, lost: u64) {
         self.shared.audit_records.at(&[]).absolute(written);
         self.shared.audit_lost.at(&[]).absolute(lost);
+    }
+
+    /// So many access points are in this state now.
+    pub fn endpoints_are(&self, state: &str, count: usize) {
+        self.shared.endpoints.at(&[state]).set(figure(count));
+    }
+
+    /// A connection was made to an access point.
+    pub fn endpoint_connected(&self) {
+        self.shared.endpoint_connections.at(&[]).increment(1);
+    }
+
+    /// A connection to an access point ended, or could not be made; `reason` is the endpoint module's word.
+    pub fn endpoint_ended(&self, reason: &str) {
+        self.shared.endpoint_ends.at(&[reason]).increment(1);
+    }
+
+    /// A call of an access point had no answer by its limit.
+    pub fn endpoint_call_late(&self) {
+        self.shared.endpoint_late.at(&[]).increment(1);
+    }
+
+    /// A frame of an access point was for nobody.
+    pub fn endpoint_garbage(&self) {
+        self.shared.endpoint_garbage.at(&[]).increment(1);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

@@ -13,7 +13,7 @@ const FAILED: &str = "the hub failed over this request; nothing is known to have
 impl Owner {
     /// All access points, ordered by name.
     pub(super) fn endpoints(&self) -> Vec<EndpointInfo> {
-        let mut all: Vec<EndpointInfo> = self.parts.endpoints.list().iter().map(added::info_of).collect();
+        let mut all: Vec<EndpointInfo> = self.parts.added.list().iter().map(added::info_of).collect();
         let recent = self.parts.audit.recent();
         for endpoint in &mut all {
             let caller = format!("endpoint:{}", endpoint.name);
@@ -28,7 +28,7 @@ impl Owner {
     }
 
     pub(super) async fn endpoint_add(&self, name: String, url: Secret) -> Response {
-        let (store, wanted) = (self.parts.endpoints.clone(), name.clone());
+        let (store, wanted) = (self.parts.added.clone(), name.clone());
         let done = tokio::task::spawn_blocking(move || added::add(&store, &[], &wanted, &url)).await;
         match done {
             Err(_) => error(FAILED),
@@ -42,7 +42,7 @@ impl Owner {
     }
 
     pub(super) async fn endpoint_test(&self, name: &str) -> Response {
-        let Some(stored) = self.parts.endpoints.get(name) else { return unknown(name) };
+        let Some(stored) = self.parts.added.get(name) else { return unknown(name) };
         let Some(address) = added::address_of(&stored) else {
             return error("its address cannot be read any more; remove it and add it again");
         };
@@ -55,7 +55,7 @@ impl Owner {
         if let Err(error_of_name) = endpoint_name(&name) {
             return error(&error_of_name.to_string());
         }
-        let (store, gone) = (self.parts.endpoints.clone(), name.clone());
+        let (store, gone) = (self.parts.added.clone(), name.clone());
         match tokio::task::spawn_blocking(move || store.remove(&gone)).await {
             Err(_) => error(FAILED),
             Ok(Err(problem)) => error(&problem.to_string()),
