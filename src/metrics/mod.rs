@@ -59,13 +59,13 @@ struct Shared {
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
     mcp_sessions: Series<Counter>,
-    audit_records: Series<Counter>,
-    audit_lost: Series<Counter>,
     endpoints: Series<Gauge>,
     endpoint_connections: Series<Counter>,
     endpoint_ends: Series<Counter>,
     endpoint_late: Series<Counter>,
     endpoint_garbage: Series<Counter>,
+    audit_records: Series<Counter>,
+    audit_lost: Series<Counter>,
     resident_bytes: Series<Gauge>,
     door: Vec<(&'static str, DoorHandle)>,
 }
@@ -129,13 +129,13 @@ impl Metrics {
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
             mcp_sessions: counter(&table::MCP_SESSIONS),
-            audit_records: counter(&table::AUDIT_RECORDS),
-            audit_lost: counter(&table::AUDIT_LOST),
             endpoints: gauge(&table::ENDPOINTS),
             endpoint_connections: counter(&table::ENDPOINT_CONNECTIONS),
             endpoint_ends: counter(&table::ENDPOINT_ENDS),
             endpoint_late: counter(&table::ENDPOINT_LATE),
             endpoint_garbage: counter(&table::ENDPOINT_GARBAGE),
+            audit_records: counter(&table::AUDIT_RECORDS),
+            audit_lost: counter(&table::AUDIT_LOST),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
             door: DOOR.iter().map(door).collect(),
         };
@@ -246,12 +246,6 @@ impl Metrics {
         self.shared.mcp_sessions.at(&[]).increment(1);
     }
 
-    /// So many records were written to the audit's file, and so many lost for it.
-    pub fn audit_is(&self, written: u64, lost: u64) {
-        self.shared.audit_records.at(&[]).absolute(written);
-        self.shared.audit_lost.at(&[]).absolute(lost);
-    }
-
     /// So many access points are in this state now.
     pub fn endpoints_are(&self, state: &str, count: usize) {
         self.shared.endpoints.at(&[state]).set(figure(count));
@@ -275,6 +269,12 @@ impl Metrics {
     /// A frame of an access point was for nobody.
     pub fn endpoint_garbage(&self) {
         self.shared.endpoint_garbage.at(&[]).increment(1);
+    }
+
+    /// So many records were written to the audit's file, and so many lost for it.
+    pub fn audit_is(&self, written: u64, lost: u64) {
+        self.shared.audit_records.at(&[]).absolute(written);
+        self.shared.audit_lost.at(&[]).absolute(lost);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

@@ -140,10 +140,6 @@ metrics! {
         "Tool calls that failed by a mistake in the hub.");
     MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
         "MCP sessions that were opened.");
-    AUDIT_RECORDS = plain("truetwin_audit_records_total", Kind::Counter,
-        "Records written to the audit's file.");
-    AUDIT_LOST = plain("truetwin_audit_lost_total", Kind::Counter,
-        "Records that the audit's file did not take: the disk is full or too slow.");
     ENDPOINTS = by(&[ENDPOINT_STATE], "truetwin_endpoints", Kind::Gauge,
         "Access points of voice assistants, by what they are doing.");
     ENDPOINT_CONNECTIONS = plain("truetwin_endpoint_connections_total", Kind::Counter,
@@ -154,6 +150,10 @@ metrics! {
         "Calls of access points that had no answer by their limit: a fault of the hub.");
     ENDPOINT_GARBAGE = plain("truetwin_endpoint_garbage_frames_total", Kind::Counter,
         "Frames of access points that were for nobody.");
+    AUDIT_RECORDS = plain("truetwin_audit_records_total", Kind::Counter,
+        "Records written to the audit's file.");
+    AUDIT_LOST = plain("truetwin_audit_lost_total", Kind::Counter,
+        "Records that the audit's file did not take: the disk is full or too slow.");
     BUILD_INFO = by(&[VERSION], "truetwin_build_info", Kind::Gauge,
         "Always 1; the version is in the label.");
     START_TIME = plain("process_start_time_seconds", Kind::Gauge,

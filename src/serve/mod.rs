@@ -30,10 +30,10 @@ use crate::{
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
-    endpoint::{Endpoints, Outside},
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -100,7 +100,7 @@ pub struct Parts {
     /// Who may come in.
     pub credentials: Credentials,
     /// Access points that were added by command.
-    pub added: data::Endpoints,
+    pub endpoints: Endpoints,
     /// The data folder.
     pub folder: PathBuf,
     /// What is counted.
@@ -109,8 +109,8 @@ pub struct Parts {
     pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
-    /// Access points of voice assistants.
-    pub endpoints: Endpoints,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
 }
 
 impl Hub {
@@ -153,15 +153,14 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let (folder, added) = (data.path().to_owned(), data.endpoints());
+        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
         let server = mcp_server(&fleet, &config, &metrics, &audit, mcp::Transport::Http);
         let counted = Arc::new(observer::Counted(metrics.clone()));
         let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
-        let endpoints = Endpoints::new(Arc::new(server), counted, outside);
-        let parts = Parts { fleet, broker, credentials, added, folder, metrics, audit, config, endpoints };
-        let parts = Arc::new(parts);
+        let lines = endpoint::Endpoints::new(Arc::new(server), counted, outside);
+        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, lines });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -176,7 +175,7 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
-        let dialled = tokio::spawn(endpoints::keep(parts.endpoints.clone(), data.endpoints(), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(parts.lines.clone(), data.endpoints(), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
         Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
@@ -209,7 +208,7 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
-        let closed = self.parts.endpoints.stop().await;
+        let closed = self.parts.lines.stop().await;
         if closed && let Err(error) = self.data.sockets_closed() {
             tracing::warn!(%error, "the next start waits a minute before it dials relays");
         }

@@ -33,7 +33,7 @@ impl mcp::Observer for Watching {
     }
 }
 
-/// Hands the endpoints' observations to the metrics.
+/// Hands what happens to connections to access points to the metrics.
 pub(super) struct Counted(pub(super) Metrics);
 
 impl endpoint::Observer for Counted {
