@@ -2,6 +2,7 @@
 
 pub mod colour;
 mod confirmed;
+mod console;
 mod correction;
 mod endpoint;
 mod operation;
@@ -28,6 +29,7 @@ use crate::{
     twin::words::{Measured, Reply, Stage},
 };
 
+pub use console::console_prompt;
 pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
 pub use other::{LIST_ROWS_MAX, Row, internal, list, no_hub, nothing_known, pong, state};

@@ -58,6 +58,7 @@
 //! Knows no MCP, no twin, no configuration: whoever has those makes a [`Record`] of them.
 
 mod clock;
+mod dispute;
 mod mask;
 mod read;
 mod record;
@@ -67,6 +68,7 @@ mod when;
 
 pub use self::{
     clock::{Clock, Synchrony},
+    dispute::{Unknown, dispute},
     mask::{MASK, bounded, masked, speech_masked},
     read::{Filter, Found, read},
     record::{Event, HEARD_CHARS_MAX, Record, SAY_CHARS_MAX, Thing, VERSION, WORDS_CHARS_MAX, Want},

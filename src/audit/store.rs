@@ -45,12 +45,15 @@ pub struct Audit {
     shared: Arc<Shared>,
 }
 
+/// The way to the writer's thread, and the thread.
+type Writer = (SyncSender<Arc<Record>>, JoinHandle<()>);
+
 #[derive(Debug)]
 struct Shared {
     clock: Clock,
     recent: Mutex<VecDeque<Arc<Record>>>,
     /// `None` once it is closed.
-    writer: Mutex<Option<(SyncSender<Arc<Record>>, JoinHandle<()>)>>,
+    writer: Mutex<Option<Writer>>,
     counts: Arc<Counting>,
 }
 

@@ -232,6 +232,21 @@ fn a_line_is_never_longer_than_a_reader_takes() {
     assert!(record.within_bounds().line().len() <= LINE_BYTES_MAX);
 }
 
+#[test]
+fn a_dispute_is_of_an_operation_or_of_the_latest_wish_on_a_device() {
+    let early = wish(0, "a", true, "confirmed");
+    let late = Record { heard: Some("客厅灯".into()), ..wish(5, "b", false, "confirmed") };
+    let records = [early, late, question(9, "a")];
+    let of = |what: &str| dispute(records.iter(), what, Some("code 4711, nothing")).map(|(record, _)| record);
+    assert_eq!(of("op0a").unwrap().operation.as_deref(), Some("op0a"));
+    assert_eq!(of("lamp").unwrap().operation.as_deref(), Some("op5b"), "a question is no wish");
+    assert_eq!(of("客厅灯").unwrap().operation.as_deref(), Some("op5b"));
+    assert_eq!(of("lamp").unwrap().note.as_deref(), Some("code ***, nothing"));
+    assert!(of("fan").unwrap_err().to_string().contains("truetwin audit"));
+    let told = stats(&[records[0].clone(), Record { at: at(30), ..of("op0a").unwrap() }]);
+    assert_eq!(told.disputed, [(at(30), "op0a".to_owned())]);
+}
+
 proptest! {
     #[test]
     fn reading_never_fails_and_garbage_hides_no_record(

@@ -37,6 +37,30 @@ pub enum Command {
         #[command(subcommand)]
         command: DeviceCommand,
     },
+    /// Connect voice boxes: access points that the hub dials, also while it runs
+    Endpoint {
+        /// What to do.
+        #[command(subcommand)]
+        command: EndpointCommand,
+    },
+    /// Take the access points out of an existing configuration
+    Import {
+        /// A .env with MCP_ENDPOINT, a xiaozhi.config.json, or - for stdin; without one, $MCP_ENDPOINT
+        file: Option<PathBuf>,
+        /// What to call it; several are numbered [default: endpoint1, endpoint2 …]
+        #[arg(long)]
+        name: Option<String>,
+    },
+    /// Show what was called, by whom, and what was answered; works without a hub
+    Audit(AuditArgs),
+    /// Note that something which was said to be done was not
+    Dispute {
+        /// An operation's id, or a device: then the latest operation on it
+        what: String,
+        /// What was wrong
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+    },
     /// Set a property of a device, and say what became of it
     Set {
         /// Its id or name
@@ -60,6 +84,78 @@ pub enum Command {
         /// The configuration; without one, the defaults
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+    },
+}
+
+/// What to do with access points. Their addresses hold a token: they are asked for, never an argument.
+#[derive(Debug, Subcommand)]
+pub enum EndpointCommand {
+    /// Add one: asks for its address (hidden; or give it on stdin), dials, and prints the tools that went over
+    Add {
+        /// What to call it: 1 to 32 of a-z, 0-9, _ and -
+        #[arg(value_parser = endpoint_name)]
+        name: String,
+    },
+    /// List them: state, how the last connection ended, the last call
+    List {
+        /// Print a JSON list instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether calls can come through one, and what to do if not; 1 if not
+    Test {
+        /// Which one
+        name: String,
+    },
+    /// Remove one that was added by command
+    Remove {
+        /// Which one
+        name: String,
+    },
+    /// Print the text to paste into the role of its agent
+    Prompt {
+        /// Which one: its language is taken
+        name: Option<String>,
+        /// en or zh
+        #[arg(long, value_parser = lang)]
+        lang: Option<Lang>,
+    },
+}
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Only calls of this caller or session, by a part of it: kitchen, token:ci, http
+    #[arg(long, global = true)]
+    pub caller: Option<String>,
+    /// Only calls about this device, by its id or the name that was heard
+    #[arg(long, global = true)]
+    pub device: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, global = true)]
+    pub tool: Option<String>,
+    /// Only calls since then: 90s, 30m, 2h, 3d, 1w, 2026-11-30, or RFC 3339
+    #[arg(long, global = true, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only calls that did not go as they should, and disputes
+    #[arg(long, global = true)]
+    pub failed: bool,
+    /// Print the records as they are kept, one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Look at them together instead.
+    #[command(subcommand)]
+    pub command: Option<AuditCommand>,
+}
+
+/// What to do with the records.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Use by tool and caller, arguments that models get wrong, false successes avoided, hints at wrong final words
+    Stats {
+        /// Print a JSON object instead
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -94,9 +190,10 @@ pub struct McpArgs {
     /// The hub, instead of the one that runs on the data folder
     #[arg(long, value_name = "URL")]
     pub hub: Option<String>,
-    /// Print what to put into the configuration of Claude Desktop, and end
-    #[arg(long)]
-    pub print_config: bool,
+    /// Print what to put into a client's configuration (Claude Desktop, an mcp_config.json), and end; http: for a hub that
+    /// runs, with a bearer token
+    #[arg(long, value_name = "HOW", num_args = 0..=1, default_missing_value = "stdio", require_equals = true, value_parser = ["stdio", "http"])]
+    pub print_config: Option<String>,
     /// How the hub inside is to be, where none runs on the data folder
     #[command(flatten)]
     pub inside: ServeArgs,
@@ -170,6 +267,10 @@ fn device_id(text: &str) -> Result<DeviceId, String> {
     DeviceId::new(text).map_err(|error| error.to_string())
 }
 
+fn endpoint_name(text: &str) -> Result<String, String> {
+    crate::data::endpoint_name(text).map(|name| name.to_string()).map_err(|error| error.to_string())
+}
+
 fn lang(text: &str) -> Result<Lang, String> {
     match text {
         "en" => Ok(Lang::En),
@@ -209,6 +310,21 @@ mod tests {
             "truetwin device list --data d",
             "truetwin device rotate lamp",
             "truetwin device remove lamp",
+            "truetwin endpoint add kitchen",
+            "truetwin endpoint list --json",
+            "truetwin endpoint test kitchen --data d",
+            "truetwin endpoint remove kitchen",
+            "truetwin endpoint prompt kitchen --lang zh",
+            "truetwin endpoint prompt",
+            "truetwin import .env --name kitchen",
+            "truetwin import -",
+            "truetwin import",
+            "truetwin audit",
+            "truetwin audit --caller kitchen --device lamp --tool switch_device --since 2h --failed --json",
+            "truetwin audit stats --since 2026-11-30 --json",
+            "truetwin audit --since 1d stats",
+            "truetwin dispute 4f1c --note dark",
+            "truetwin mcp --print-config=http",
             "truetwin set lamp relay true",
             "truetwin set heater offset -2.5",
             "truetwin call ping",

@@ -13,11 +13,16 @@
 //! is done by others.
 
 mod args;
+mod audit;
 mod device;
+mod endpoint;
 mod exit;
+mod import;
 mod listen;
 mod log;
 mod run;
+mod secret;
+mod table;
 
 use std::{
     future::Future,
@@ -28,7 +33,9 @@ use std::{
 use anyhow::Context as _;
 
 pub use self::{
-    args::{Cli, Command, DemoArgs, DeviceCommand, McpArgs, ServeArgs, SimArgs},
+    args::{
+        AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
+    },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
 };
@@ -43,7 +50,7 @@ use crate::{
 /// # Errors
 /// Whatever went wrong, with its causes; [`exit_of`] says with which code to end.
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
-    log::start(matches!(cli.command, Command::Demo(_) | Command::Call { .. }))?;
+    log::start(!matches!(cli.command, Command::Serve(_) | Command::Mcp(_) | Command::Sim(_)))?;
     let folder = || data::folder(cli.data.as_deref());
     match cli.command {
         Command::Serve(args) => {
@@ -51,7 +58,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             block_on(run::serve(config, folder()?))
         }
         Command::Demo(args) => block_on(run::demo(args)),
-        Command::Mcp(args) if args.print_config => {
+        Command::Mcp(args) if args.print_config.as_deref() == Some("http") => say(&http_config(&folder()?)),
+        Command::Mcp(args) if args.print_config.is_some() => {
             let program = std::env::current_exe().context("cannot find my own path")?;
             say(&mcp_config(&program, &folder()?, &args))
         }
@@ -62,6 +70,10 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             block_on(run::call(tool, arguments, folder()?))
         }
         Command::Device { command } => device::run(&command, &folder()?),
+        Command::Endpoint { command } => endpoint::run(command, &folder()?),
+        Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
+        Command::Audit(args) => audit::run(args, &folder()?),
+        Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
         Command::CheckConfig { config } => say(&Config::load(config.as_deref())?.in_force()),
     }
@@ -81,6 +93,10 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    block_on_value(work)?
+}
+
+fn block_on_value<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     // One thread for all that is asynchronous; the bus has its own, and what blocks has threads for that. A call goes through
     // a dozen tasks and hardly computes: on one thread each hands over to the next without waking a processor, which took
     // longer than the work. It is also all that a home needs (README, *What is honest*).
@@ -89,19 +105,17 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<
     let done = runtime.block_on(work);
     // Not by dropping it: that would wait for the thread that reads standard input, until the client says something more.
     runtime.shutdown_background();
-    done
+    Ok(done)
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 fn set(folder: &Path, device: String, property: String, value: &str) -> anyhow::Result<Exit> {
     match control::ask(folder, &Request::Set { device, property, value: scalar(value) })? {
         Response::Answer { success, answer } => {
             say(&(answer.to_string() + "\n"))?;
             Ok(if success { Exit::Success } else { Exit::NotConfirmed })
         }
-        other @ (Response::Device { .. }
-        | Response::Devices { .. }
-        | Response::Removed { .. }
-        | Response::Error { .. }) => unexpected(&other),
+        other => unexpected(&other),
     }
 }
 
@@ -124,12 +138,11 @@ fn call_arguments(text: &str) -> anyhow::Result<serde_json::Map<String, serde_js
 }
 
 /// An answer that is an error, or one to another question.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 fn unexpected(response: &Response) -> anyhow::Result<Exit> {
     match response {
         Response::Error { message } => Err(Failure { exit: Exit::Usage, message: message.clone() }.into()),
-        Response::Device { .. } | Response::Devices { .. } | Response::Removed { .. } | Response::Answer { .. } => {
-            Err(Failure { exit: Exit::Internal, message: "the hub answered another question".to_owned() }.into())
-        }
+        _ => Err(Failure { exit: Exit::Internal, message: "the hub answered another question".to_owned() }.into()),
     }
 }
 
@@ -144,7 +157,17 @@ fn mcp_config(program: &Path, folder: &Path, args: &McpArgs) -> String {
     flag("--mqtt", args.inside.mqtt.map(|address| serde_json::json!(address)));
     flag("--http", args.inside.http.map(|address| serde_json::json!(address)));
     flag("--hub", args.hub.as_ref().map(|hub| serde_json::json!(hub)));
-    let server = serde_json::json!({ "command": program, "args": words });
+    let server = serde_json::json!({ "type": "stdio", "command": program, "args": words });
+    let config = serde_json::json!({ "mcpServers": { "truetwin": server } });
+    format!("{config:#}\n")
+}
+
+/// The same for a client that connects to a hub which runs: where it listens now, or where it does by default.
+fn http_config(folder: &Path) -> String {
+    let http = data::read_hub_json(folder)
+        .map_or_else(|_| format!("http://{}", Config::default().http.listen), |hub| hub.http);
+    let headers = serde_json::json!({ "Authorization": "Bearer (printed by: truetwin token add NAME)" });
+    let server = serde_json::json!({ "type": "streamablehttp", "url": format!("{http}/mcp"), "headers": headers });
     let config = serde_json::json!({ "mcpServers": { "truetwin": server } });
     format!("{config:#}\n")
 }

@@ -6,10 +6,12 @@
 //! | bound | value | at it |
 //! |---|---|---|
 //! | connections | 8 | one more is told so and closed: the commands of one person need one or two |
-//! | request | 4 KiB | told so and closed |
+//! | request | 8 KiB | told so and closed |
 //! | time for a request to arrive | 10 s | closed |
 //!
 //! Knows nothing of twins and tools: whoever serves brings a [`Handler`].
+
+mod words;
 
 use std::{
     future::Future,
@@ -32,6 +34,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use self::words::{EndpointInfo, Listed, Request, Response};
 use crate::{
     data::{Credentials, DataFolder, Secret},
     property::DeviceId,
@@ -42,8 +45,8 @@ const SOCKET: &str = "hub.sock";
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 8;
 
-/// Longest request, bytes with the newline: names and values are short.
-pub const REQUEST_BYTES_MAX: usize = 4_096;
+/// Longest request, bytes with the newline: names and values are short; the URL of an access point may have 4 KiB.
+pub const REQUEST_BYTES_MAX: usize = 8_192;
 
 /// Longest response that a client reads, bytes: a list of all devices that a hub may have.
 const RESPONSE_BYTES_MAX: u64 = 1_048_576;
@@ -56,85 +59,6 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a client waits for an answer: a little more than the longest `answer_by_ms`.
 const ANSWER_WITHIN: Duration = Duration::from_secs(610);
-
-/// What the owner asks of a running hub.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Request {
-    /// Give a new device a password.
-    DeviceAdd {
-        /// Its id.
-        name: String,
-    },
-    /// Which devices have a password.
-    DeviceList,
-    /// Give a device another password.
-    DeviceRotate {
-        /// Its id.
-        name: String,
-    },
-    /// Take a device's password away.
-    DeviceRemove {
-        /// Its id.
-        name: String,
-    },
-    /// Make a wish true, as a tool call does.
-    Set {
-        /// An id, or a name that stands for one device.
-        device: String,
-        /// The property.
-        property: String,
-        /// The value: `true`, a number, or a text.
-        value: serde_json::Value,
-    },
-}
-
-/// What the hub answers.
-#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-#[serde(tag = "response", rename_all = "snake_case")]
-pub enum Response {
-    /// To [`Request::DeviceAdd`] and [`Request::DeviceRotate`].
-    Device {
-        /// Its id.
-        device: String,
-        /// The password, told this once.
-        password: Secret,
-        /// Address and port where the device connects.
-        mqtt: String,
-    },
-    /// To [`Request::DeviceList`].
-    Devices {
-        /// Ordered by id.
-        devices: Vec<Listed>,
-    },
-    /// To [`Request::DeviceRemove`].
-    Removed {
-        /// Its id.
-        device: String,
-    },
-    /// To [`Request::Set`].
-    Answer {
-        /// Whether it is confirmed (semantics 8.4); nothing else is a success.
-        success: bool,
-        /// The whole answer, as a tool call gives it.
-        answer: serde_json::Value,
-    },
-    /// The request could not be carried out, and nothing has changed.
-    Error {
-        /// What was wrong, and what is allowed.
-        message: String,
-    },
-}
-
-/// One device of a list.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Listed {
-    /// Its id.
-    pub device: String,
-    /// Its presence (semantics 5.5), where a running hub can tell.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub presence: Option<String>,
-}
 
 /// Who carries requests out.
 pub trait Handler: Send + Sync + 'static {
@@ -170,7 +94,12 @@ pub fn on_credentials(credentials: &Credentials, mqtt: &str, request: &Request) 
             let listed = |device: DeviceId| Listed { device: device.to_string(), presence: None };
             Ok(Response::Devices { devices: credentials.list().into_iter().map(listed).collect() })
         }
-        Request::Set { .. } => return None,
+        Request::Set { .. }
+        | Request::EndpointAdd { .. }
+        | Request::EndpointList
+        | Request::EndpointTest { .. }
+        | Request::EndpointRemove { .. }
+        | Request::Dispute { .. } => return None,
     };
     Some(result.unwrap_or_else(|message| Response::Error { message }))
 }
@@ -195,7 +124,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody listens there.
-    #[error("no hub is running on the data folder {}; start one with: truetwin serve", folder.display())]
+    #[error("no hub is running on the data folder {0}; start one with: truetwin serve --data {0}", folder.display())]
     NoHub {
         /// The data folder.
         folder: PathBuf,
@@ -350,7 +279,7 @@ async fn read_line(reader: &mut BufReader<OwnedReadHalf>) -> io::Result<Option<V
 /// `None` if the caller has gone before the end of a `set`. Other requests are carried out to the end: a password that
 /// was made is not to be lost because a shell closed its writing end early.
 async fn handle(request: Request, handler: &impl Handler, reader: &mut BufReader<OwnedReadHalf>) -> Option<Response> {
-    let can_be_left = matches!(request, Request::Set { .. });
+    let can_be_left = matches!(request, Request::Set { .. } | Request::EndpointTest { .. });
     let mut handling = pin!(handler.handle(request));
     if !can_be_left {
         return Some(handling.await);

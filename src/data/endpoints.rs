@@ -153,6 +153,16 @@ impl fmt::Debug for Endpoints {
     }
 }
 
+/// The names of the access points of a folder, also while a hub has it; nothing else is looked at.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn endpoint_names(folder: &Path) -> Result<Vec<String>, Error> {
+    let path = folder.join(ENDPOINTS);
+    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(Vec::new()) };
+    Ok(decode(&path, &text)?.into_keys().map(|name| name.to_string()).collect())
+}
+
 /// `endpoints.json`, version 1.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -32,7 +32,9 @@ use std::{
 
 pub use self::{
     credentials::{Credentials, DEVICES_MAX, Secret},
-    endpoints::{BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name},
+    endpoints::{
+        BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
+    },
     place::folder,
 };
 use crate::property::DeviceId;
@@ -98,7 +100,7 @@ pub enum Error {
         known: u64,
     },
     /// No hub runs on this folder.
-    #[error("no hub is running on the data folder {}; start one with: truetwin serve", path.display())]
+    #[error("no hub is running on the data folder {0}; start one with: truetwin serve --data {0}", path.display())]
     NoHub {
         /// The folder.
         path: PathBuf,

@@ -59,6 +59,8 @@ struct Shared {
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
     mcp_sessions: Series<Counter>,
+    audit_records: Series<Counter>,
+    audit_lost: Series<Counter>,
     resident_bytes: Series<Gauge>,
     door: Vec<(&'static str, DoorHandle)>,
 }
@@ -122,6 +124,8 @@ impl Metrics {
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
             mcp_sessions: counter(&table::MCP_SESSIONS),
+            audit_records: counter(&table::AUDIT_RECORDS),
+            audit_lost: counter(&table::AUDIT_LOST),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
             door: DOOR.iter().map(door).collect(),
         };
@@ -230,6 +234,12 @@ impl Metrics {
     /// An MCP session was opened.
     pub fn mcp_session_opened(&self) {
         self.shared.mcp_sessions.at(&[]).increment(1);
+    }
+
+    /// So many records were written to the audit's file, and so many lost for it.
+    pub fn audit_is(&self, written: u64, lost: u64) {
+        self.shared.audit_records.at(&[]).absolute(written);
+        self.shared.audit_lost.at(&[]).absolute(lost);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

@@ -126,6 +126,10 @@ metrics! {
         "Tool calls that failed by a mistake in the hub.");
     MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
         "MCP sessions that were opened.");
+    AUDIT_RECORDS = plain("truetwin_audit_records_total", Kind::Counter,
+        "Records written to the audit's file.");
+    AUDIT_LOST = plain("truetwin_audit_lost_total", Kind::Counter,
+        "Records that the audit's file did not take: the disk is full or too slow.");
     BUILD_INFO = by(&[VERSION], "truetwin_build_info", Kind::Gauge,
         "Always 1; the version is in the label.");
     START_TIME = plain("process_start_time_seconds", Kind::Gauge,

@@ -2,16 +2,20 @@
 //! all others.
 
 mod access;
+pub mod added;
+mod audited;
 mod bounded;
 mod doorkeeper;
 mod http;
 mod observer;
 mod owner;
+mod points;
 mod settings;
 
 use std::{
     io,
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,10 +25,11 @@ use tokio_util::sync::CancellationToken;
 
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
+    audit::Audit,
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
     fleet::{self, Fleet},
@@ -57,6 +62,9 @@ pub enum Error {
     /// The control socket.
     #[error("the control socket cannot be opened")]
     Control(#[from] control::Error),
+    /// The audit's reader died.
+    #[error("the audit cannot be opened")]
+    Audit,
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
@@ -88,8 +96,14 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Access points that were added by command.
+    pub endpoints: Endpoints,
+    /// The data folder.
+    pub folder: PathBuf,
     /// What is counted.
     pub metrics: Metrics,
+    /// What each call was.
+    pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
 }
@@ -120,7 +134,10 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let parts = Arc::new(Parts { fleet, broker, credentials, metrics, config });
+        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let audited = folder.clone();
+        let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
+        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -175,6 +192,8 @@ impl Hub {
         self.parts.broker.stop().await;
         let _ended_with_the_broker = self.ingress.await;
         self.upkeep.abort();
+        let audit = self.parts.audit.clone();
+        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
         tracing::info!("stopped");
     }
 }
@@ -192,9 +211,13 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Counted(self.metrics.clone()));
+        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
         let access = Arc::new(access::Policies::new(&self.config));
         mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+    }
+
+    fn auditor(&self) -> audited::Auditor {
+        audited::Auditor { audit: self.audit.clone(), fleet: self.fleet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -204,6 +227,8 @@ impl Parts {
             self.metrics.devices_are(*presence, cards.iter().filter(|card| card.presence == *presence).count());
         }
         self.metrics.quarantined_are(self.fleet.quarantined());
+        let audited = self.audit.counts();
+        self.metrics.audit_is(audited.written, audited.lost);
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }

@@ -1,25 +1,34 @@
-//! What the MCP server tells, counted.
+//! What the MCP server tells, counted and kept.
 
+use super::audited::Auditor;
 use crate::{mcp, metrics::Metrics, twin::words::RefusalWord};
 
-/// Hands the MCP server's observations to the metrics.
-pub(super) struct Counted(pub(super) Metrics);
+/// Hands the MCP server's observations to the metrics and to the audit.
+pub(super) struct Watching {
+    pub(super) metrics: Metrics,
+    pub(super) auditor: Auditor,
+}
 
-impl mcp::Observer for Counted {
+impl mcp::Observer for Watching {
     fn call(&self, ended: &mcp::Ended<'_>) {
         let result = ended.answer.map_or("cancelled", |answer| answer.result.as_str());
-        self.0.tool_called(ended.tool.as_str(), result, ended.elapsed);
+        self.metrics.tool_called(ended.tool.as_str(), result, ended.elapsed);
+        self.auditor.call(ended);
+    }
+
+    fn turned_away(&self, away: &mcp::TurnedAway<'_>) {
+        self.auditor.turned_away(away);
     }
 
     fn refused(&self, refusal: RefusalWord) {
-        self.0.call_refused(refusal);
+        self.metrics.call_refused(refusal);
     }
 
     fn panicked(&self) {
-        self.0.tool_panicked();
+        self.metrics.tool_panicked();
     }
 
     fn session(&self, _: &'static str, _: &str, _: &str) {
-        self.0.mcp_session_opened();
+        self.metrics.mcp_session_opened();
     }
 }

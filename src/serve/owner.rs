@@ -18,7 +18,7 @@ use crate::{
 
 /// Carries out the owner's requests.
 pub(super) struct Owner {
-    parts: Arc<Parts>,
+    pub(super) parts: Arc<Parts>,
     /// One change at a time: credentials and fleet go together, or an `add` beside a `remove` would leave a device in one of
     /// them only.
     changing: Mutex<()>,
@@ -28,6 +28,11 @@ impl Handler for Owner {
     async fn handle(&self, request: Request) -> Response {
         match request {
             Request::Set { device, property, value } => self.set(&device, &property, &value).await,
+            Request::EndpointAdd { name, url } => self.endpoint_add(name, url).await,
+            Request::EndpointList => Response::Endpoints { endpoints: self.endpoints() },
+            Request::EndpointTest { name } => self.endpoint_test(&name).await,
+            Request::EndpointRemove { name } => self.endpoint_remove(name).await,
+            Request::Dispute { what, note } => self.dispute(what, note).await,
             Request::DeviceAdd { .. }
             | Request::DeviceList
             | Request::DeviceRotate { .. }
@@ -98,9 +103,10 @@ impl Owner {
             };
         };
         let naming = house.naming(&id, Some(property));
-        let answer_by = Instant::now() + ms(parts.config.timing.answer_by_ms);
+        let asked_at = Instant::now();
+        let answer_by = asked_at + ms(parts.config.timing.answer_by_ms);
         let caller = Caller("cli".into());
-        let reply = match house.rights().set(&id, Wish::to(property, value)) {
+        let reply = match house.rights().set(&id, Wish::to(property, value.clone())) {
             Ok(permitted) => parts.fleet.set(&caller, permitted, answer_by).await,
             Err(denied) => Reply::Refused(denied.refusal()),
         };
@@ -108,7 +114,9 @@ impl Owner {
             let naming = house.naming(&correction.device, Some(&correction.settled.property));
             (correction.settled, naming)
         });
-        answered(&answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang))
+        let answer = answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang);
+        parts.auditor().owner((device, &id, property, &value), &reply, &answer, asked_at.elapsed());
+        answered(&answer)
     }
 }
 

@@ -1,0 +1,173 @@
+//! What is said over the control socket.
+
+use crate::data::Secret;
+
+/// What the owner asks of a running hub.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Give a new device a password.
+    DeviceAdd {
+        /// Its id.
+        name: String,
+    },
+    /// Which devices have a password.
+    DeviceList,
+    /// Give a device another password.
+    DeviceRotate {
+        /// Its id.
+        name: String,
+    },
+    /// Take a device's password away.
+    DeviceRemove {
+        /// Its id.
+        name: String,
+    },
+    /// Make a wish true, as a tool call does.
+    Set {
+        /// An id, or a name that stands for one device.
+        device: String,
+        /// The property.
+        property: String,
+        /// The value: `true`, a number, or a text.
+        value: serde_json::Value,
+    },
+    /// Add an access point and dial it.
+    EndpointAdd {
+        /// What its owner calls it.
+        name: String,
+        /// Where it is, token and all.
+        url: Secret,
+    },
+    /// Which access points there are, and how they are doing.
+    EndpointList,
+    /// Look closely at one.
+    EndpointTest {
+        /// Which one.
+        name: String,
+    },
+    /// Remove one that was added by command.
+    EndpointRemove {
+        /// Which one.
+        name: String,
+    },
+    /// What was said to be done was not.
+    Dispute {
+        /// The id of an operation, or a device: then the latest operation on it.
+        what: String,
+        /// The owner's words.
+        note: Option<String>,
+    },
+}
+
+/// What the hub answers.
+#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "response", rename_all = "snake_case")]
+pub enum Response {
+    /// To [`Request::DeviceAdd`] and [`Request::DeviceRotate`].
+    Device {
+        /// Its id.
+        device: String,
+        /// The password, told this once.
+        password: Secret,
+        /// Address and port where the device connects.
+        mqtt: String,
+    },
+    /// To [`Request::DeviceList`].
+    Devices {
+        /// Ordered by id.
+        devices: Vec<Listed>,
+    },
+    /// To [`Request::DeviceRemove`].
+    Removed {
+        /// Its id.
+        device: String,
+    },
+    /// To [`Request::Set`].
+    Answer {
+        /// Whether it is confirmed (semantics 8.4); nothing else is a success.
+        success: bool,
+        /// The whole answer, as a tool call gives it.
+        answer: serde_json::Value,
+    },
+    /// To [`Request::EndpointAdd`], [`Request::EndpointTest`] and, with one that is no more, [`Request::EndpointRemove`].
+    Endpoint {
+        /// The access point.
+        endpoint: Box<EndpointInfo>,
+        /// What was found, in sentences; the last one says what to do.
+        found: Vec<String>,
+        /// Whether calls can come through it, as far as is known.
+        good: bool,
+    },
+    /// To [`Request::EndpointList`].
+    Endpoints {
+        /// Ordered by name.
+        endpoints: Vec<EndpointInfo>,
+    },
+    /// To [`Request::Dispute`].
+    Disputed {
+        /// What is disputed.
+        operation: Option<String>,
+        /// Its device.
+        device: String,
+        /// When it was called for.
+        at: String,
+        /// What was said.
+        say: String,
+    },
+    /// The request could not be carried out, and nothing has changed.
+    Error {
+        /// What was wrong, and what is allowed.
+        message: String,
+    },
+}
+
+/// One device of a list.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Listed {
+    /// Its id.
+    pub device: String,
+    /// Its presence (semantics 5.5), where a running hub can tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub presence: Option<String>,
+}
+
+/// One access point, as its owner sees it. Nothing of it is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct EndpointInfo {
+    /// What its owner calls it.
+    pub name: String,
+    /// Where it is, without the token.
+    pub address: String,
+    /// `official` or `relay`.
+    pub profile: String,
+    /// Whose token it is.
+    pub agent: String,
+    /// Until when the token holds, seconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// When it was added by command, RFC 3339; `None`: it is in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<String>,
+    /// The language of its tools and answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// How it is doing: `up`, `waiting`, `dialling`, `refused`; `None`: no hub runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// How the last connection, or the last try, ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_end: Option<String>,
+    /// The close code of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_code: Option<u16>,
+    /// The tools that went over last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+    /// Calls since the hub started.
+    pub calls: u64,
+    /// When the last call came in, RFC 3339, also before the hub started; `None`: none that is remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_call: Option<String>,
+}

@@ -1,0 +1,101 @@
+//! What the owner asks about access points and disputes, carried out on the running hub.
+
+use super::{added, owner::Owner};
+use crate::{
+    audit,
+    control::{EndpointInfo, Response},
+    data::{Secret, endpoint_name},
+};
+
+/// What a request gets whose task died; nothing of ours does.
+const FAILED: &str = "the hub failed over this request; nothing is known to have changed";
+
+impl Owner {
+    /// All access points, ordered by name.
+    pub(super) fn endpoints(&self) -> Vec<EndpointInfo> {
+        let mut all: Vec<EndpointInfo> = self.parts.endpoints.list().iter().map(added::info_of).collect();
+        let recent = self.parts.audit.recent();
+        for endpoint in &mut all {
+            let caller = format!("endpoint:{}", endpoint.name);
+            endpoint.last_call =
+                recent.iter().rev().find(|record| record.caller == caller).map(|record| record.at.clone());
+        }
+        all
+    }
+
+    fn endpoint(&self, name: &str) -> Option<EndpointInfo> {
+        self.endpoints().into_iter().find(|endpoint| endpoint.name == name)
+    }
+
+    pub(super) async fn endpoint_add(&self, name: String, url: Secret) -> Response {
+        let (store, wanted) = (self.parts.endpoints.clone(), name.clone());
+        let done = tokio::task::spawn_blocking(move || added::add(&store, &[], &wanted, &url)).await;
+        match done {
+            Err(_) => error(FAILED),
+            Ok(Err(refused)) => error(&refused.to_string()),
+            Ok(Ok((stored, _))) => {
+                let found = vec!["added; it is dialled".to_owned()];
+                let endpoint = self.endpoint(&name).unwrap_or_else(|| added::info_of(&stored));
+                Response::Endpoint { endpoint: Box::new(endpoint), found, good: true }
+            }
+        }
+    }
+
+    pub(super) async fn endpoint_test(&self, name: &str) -> Response {
+        let Some(stored) = self.parts.endpoints.get(name) else { return unknown(name) };
+        let Some(address) = added::address_of(&stored) else {
+            return error("its address cannot be read any more; remove it and add it again");
+        };
+        let (found, good) = added::test(&address).await;
+        let endpoint = self.endpoint(name).unwrap_or_else(|| added::info_of(&stored));
+        Response::Endpoint { endpoint: Box::new(endpoint), found, good }
+    }
+
+    pub(super) async fn endpoint_remove(&self, name: String) -> Response {
+        if let Err(error_of_name) = endpoint_name(&name) {
+            return error(&error_of_name.to_string());
+        }
+        let (store, gone) = (self.parts.endpoints.clone(), name.clone());
+        match tokio::task::spawn_blocking(move || store.remove(&gone)).await {
+            Err(_) => error(FAILED),
+            Ok(Err(problem)) => error(&problem.to_string()),
+            Ok(Ok(())) => Response::Removed { device: name },
+        }
+    }
+
+    /// What is in memory is looked at first: it is there before it is in the file.
+    pub(super) async fn dispute(&self, what: String, note: Option<String>) -> Response {
+        let recent = self.parts.audit.recent();
+        let found = match audit::dispute(recent.iter().map(|record| &**record), &what, note.as_deref()) {
+            Ok((record, call)) => Ok((record, call.clone())),
+            Err(_) => {
+                let folder = self.parts.folder.clone();
+                let read = tokio::task::spawn_blocking(move || audit::read(&folder)).await;
+                let records = read.ok().and_then(Result::ok).unwrap_or_default().records;
+                audit::dispute(records.iter(), &what, note.as_deref()).map(|(record, call)| (record, call.clone()))
+            }
+        };
+        match found {
+            Err(unknown) => error(&unknown.to_string()),
+            Ok((record, call)) => {
+                let response = Response::Disputed {
+                    operation: record.operation.clone(),
+                    device: record.things.first().map(|thing| thing.device.clone()).unwrap_or_default(),
+                    at: call.at.clone(),
+                    say: call.say.clone().unwrap_or_default(),
+                };
+                tracing::warn!(operation = record.operation, "the owner says that this was not done");
+                self.parts.audit.keep(record, std::time::Duration::ZERO);
+                response
+            }
+        }
+    }
+}
+
+fn error(message: &str) -> Response {
+    Response::Error { message: message.to_owned() }
+}
+
+fn unknown(name: &str) -> Response {
+    error(&crate::data::Error::UnknownEndpoint(name.to_owned()).to_string())
+}
