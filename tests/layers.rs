@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ingress", &["broker", "config", "device", "dialect", "fleet", "metrics", "property", "twin"]),
     ("authz", &["names", "property", "twin"]),
     ("mcp", &["answer", "authz", "fleet", "names", "property", "twin"]),
-    ("endpoint", &["answer", "authz", "mcp", "names", "random"]),
+    ("endpoint", &["answer", "authz", "mcp", "names", "random", "twin"]),
     ("control", &["data", "property"]),
     ("sim", &[]),
     ("demo", &["config", "data", "mcp", "names", "property", "random", "serve", "sim", "twin"]),

@@ -14,6 +14,7 @@ mod refusal;
 mod speech;
 pub mod terms;
 mod together;
+mod trouble;
 mod twin;
 mod unconfirmed;
 mod verdict;
@@ -37,6 +38,7 @@ pub use progress::{members, stage};
 pub use refusal::{refusal, refusal_word};
 pub use speech::{number, spoken, state_word};
 pub use together::{CONFIRMED_NAMES_MAX, MEMBER_ROWS_MAX, MemberReply, together};
+pub use trouble::{Trouble, trouble};
 pub use twin::{Whole, twin};
 pub use verdict::{of_outcome, of_refusal};
 

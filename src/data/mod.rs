@@ -7,6 +7,7 @@
 //! | `epoch` | a number that grows with each start of the hub | at each start |
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
+//! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
 //! | `hub.json` | where the running hub listens | while it runs |
 //! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
 //!
@@ -20,6 +21,7 @@ mod credentials;
 mod endpoints;
 mod file;
 mod place;
+mod sockets;
 
 use std::{
     fs::{DirBuilder, File, TryLockError},
@@ -43,6 +45,8 @@ const LOCK: &str = "hub.lock";
 const HUB_ID: &str = "hub.id";
 const EPOCH: &str = "epoch";
 const HUB_JSON: &str = "hub.json";
+/// There while sockets to access points may be open.
+const SOCKETS: &str = "endpoints.open";
 const DEVICES: &str = "devices.json";
 const ENDPOINTS: &str = "endpoints.json";
 

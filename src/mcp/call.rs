@@ -88,6 +88,11 @@ impl Server {
         self.house(guest).tools.clone()
     }
 
+    /// Changes whenever the tools of anybody may have changed.
+    pub fn revision(&self) -> (u64, u64) {
+        (self.shared.fleet.revision(), self.shared.access.revision())
+    }
+
     /// Carries out one call and answers within the caller's limit. `gone` says that the client no longer waits.
     ///
     /// # Errors
@@ -108,6 +113,8 @@ impl Server {
         progress: Option<Progress>,
     ) -> Result<Rendered, NoAnswer> {
         let started = Instant::now();
+        // A transport may have bound its session further than the policy does: the other side gives up earlier.
+        let bound_ms = guest.policy.answer_by_ms;
         // As it is now: a session may be older than its policy.
         let guest =
             &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
@@ -120,7 +127,7 @@ impl Server {
             return Err(NoAnswer::NoSuchTool { known: kept.tools.iter().map(|t| t.name.to_string()).collect() });
         };
         let shared = &*self.shared;
-        let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms);
+        let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms.min(bound_ms));
         let (noting, observer) = (Noting::default(), shared.observer.as_ref());
         let telling = progress.as_ref().map(|progress| progress.of(&shared.fleet));
         let desk = tools::Desk {

@@ -59,6 +59,11 @@ struct Shared {
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
     mcp_sessions: Series<Counter>,
+    endpoints: Series<Gauge>,
+    endpoint_connections: Series<Counter>,
+    endpoint_ends: Series<Counter>,
+    endpoint_late: Series<Counter>,
+    endpoint_garbage: Series<Counter>,
     audit_records: Series<Counter>,
     audit_lost: Series<Counter>,
     resident_bytes: Series<Gauge>,
@@ -124,6 +129,11 @@ impl Metrics {
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
             mcp_sessions: counter(&table::MCP_SESSIONS),
+            endpoints: gauge(&table::ENDPOINTS),
+            endpoint_connections: counter(&table::ENDPOINT_CONNECTIONS),
+            endpoint_ends: counter(&table::ENDPOINT_ENDS),
+            endpoint_late: counter(&table::ENDPOINT_LATE),
+            endpoint_garbage: counter(&table::ENDPOINT_GARBAGE),
             audit_records: counter(&table::AUDIT_RECORDS),
             audit_lost: counter(&table::AUDIT_LOST),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
@@ -234,6 +244,31 @@ impl Metrics {
     /// An MCP session was opened.
     pub fn mcp_session_opened(&self) {
         self.shared.mcp_sessions.at(&[]).increment(1);
+    }
+
+    /// So many access points are in this state now.
+    pub fn endpoints_are(&self, state: &str, count: usize) {
+        self.shared.endpoints.at(&[state]).set(figure(count));
+    }
+
+    /// A connection was made to an access point.
+    pub fn endpoint_connected(&self) {
+        self.shared.endpoint_connections.at(&[]).increment(1);
+    }
+
+    /// A connection to an access point ended, or could not be made; `reason` is the endpoint module's word.
+    pub fn endpoint_ended(&self, reason: &str) {
+        self.shared.endpoint_ends.at(&[reason]).increment(1);
+    }
+
+    /// A call of an access point had no answer by its limit.
+    pub fn endpoint_call_late(&self) {
+        self.shared.endpoint_late.at(&[]).increment(1);
+    }
+
+    /// A frame of an access point was for nobody.
+    pub fn endpoint_garbage(&self) {
+        self.shared.endpoint_garbage.at(&[]).increment(1);
     }
 
     /// So many records were written to the audit's file, and so many lost for it.

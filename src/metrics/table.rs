@@ -60,6 +60,20 @@ const RESULT: Words = Words {
     all: || vec!["confirmed", "failed", "unconfirmed", "working", "ask_user", "partly", "cancelled", "error"],
 };
 
+/// Where endpoints are; the words of the endpoint module, which this one does not know.
+const ENDPOINT_STATE: Words = Words { label: "state", all: || vec!["waiting", "dialling", "up", "refused", "stopped"] };
+
+/// Why connections to access points ended; the words of the endpoint module.
+const ENDPOINT_END: Words = Words {
+    label: "reason",
+    all: || {
+        let ours = ["stopped", "tools_changed", "restarted", "failed"];
+        let lost = ["silent", "dropped", "closed", "unanswered", "token_refused", "replaced", "garbled"];
+        let never = ["unreachable", "tls", "not_there", "http_refused"];
+        ours.into_iter().chain(lost).chain(never).chain(["other"]).collect()
+    },
+};
+
 const VERSION: Words = Words { label: "version", all: || vec![env!("CARGO_PKG_VERSION")] };
 
 /// A metric without labels.
@@ -127,6 +141,16 @@ metrics! {
         "Tool calls that failed by a mistake in the hub.");
     MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
         "MCP sessions that were opened.");
+    ENDPOINTS = by(&[ENDPOINT_STATE], "truetwin_endpoints", Kind::Gauge,
+        "Access points of voice assistants, by what they are doing.");
+    ENDPOINT_CONNECTIONS = plain("truetwin_endpoint_connections_total", Kind::Counter,
+        "Connections that were made to access points.");
+    ENDPOINT_ENDS = by(&[ENDPOINT_END], "truetwin_endpoint_ends_total", Kind::Counter,
+        "Connections to access points that ended or could not be made, by reason.");
+    ENDPOINT_LATE = plain("truetwin_endpoint_calls_late_total", Kind::Counter,
+        "Calls of access points that had no answer by their limit: a fault of the hub.");
+    ENDPOINT_GARBAGE = plain("truetwin_endpoint_garbage_frames_total", Kind::Counter,
+        "Frames of access points that were for nobody.");
     AUDIT_RECORDS = plain("truetwin_audit_records_total", Kind::Counter,
         "Records written to the audit's file.");
     AUDIT_LOST = plain("truetwin_audit_lost_total", Kind::Counter,

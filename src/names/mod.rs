@@ -20,7 +20,7 @@ use std::fmt;
 
 use crate::property::{DeviceId, PropertyName};
 
-pub use find::{Found, Known, find, folded, spellings};
+pub use find::{Found, Known, Names, folded, spellings};
 pub use groups::GroupName;
 pub use scene::{MEMBERS_MAX, Member, Scene};
 pub use things::{Named, Switch, ends, part, switch, things};

@@ -6,6 +6,7 @@ pub mod added;
 mod audited;
 mod bounded;
 mod doorkeeper;
+mod endpoints;
 mod http;
 mod observer;
 mod owner;
@@ -32,6 +33,7 @@ use crate::{
     data::{self, Credentials, DataFolder, Endpoints, Secret},
     device::Context,
     dialect::native::Identity,
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
     mcp,
@@ -80,6 +82,7 @@ pub struct Hub {
     ingress: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     control: JoinHandle<()>,
+    dialled: JoinHandle<()>,
     /// Ends the control socket, then, once everybody was answered, HTTP.
     stop_control: CancellationToken,
     stop_http: CancellationToken,
@@ -106,6 +109,8 @@ pub struct Parts {
     pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
 }
 
 impl Hub {
@@ -114,6 +119,20 @@ impl Hub {
     /// # Errors
     /// [`Error`], with the part that could not be started.
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        Self::start_towards(Outside::default(), config, data, mqtt, http).await
+    }
+
+    /// As [`Hub::start`], with another way to access points and other times for them.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub async fn start_towards(
+        outside: Outside,
+        config: Config,
+        data: DataFolder,
+        mqtt: TcpListener,
+        http: TcpListener,
+    ) -> Result<Self, Error> {
         let started = Instant::now();
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
@@ -137,7 +156,11 @@ impl Hub {
         let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
-        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config });
+        let server = mcp_server(&fleet, &config, &metrics, &audit, mcp::Transport::Http);
+        let counted = Arc::new(observer::Counted(metrics.clone()));
+        let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
+        let lines = endpoint::Endpoints::new(Arc::new(server), counted, outside);
+        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, lines });
         let ingress =
             Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
         let ingress = tokio::spawn(ingress.run(heard));
@@ -152,9 +175,10 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(parts.lines.clone(), data.endpoints(), stop_control.clone()));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
     }
 
     /// Where devices connect.
@@ -184,6 +208,11 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
+        let closed = self.parts.lines.stop().await;
+        if closed && let Err(error) = self.data.sockets_closed() {
+            tracing::warn!(%error, "the next start waits a minute before it dials relays");
+        }
+        let _ended_with_the_endpoints = self.dialled.await;
         let abort = self.http.abort_handle();
         if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
             abort.abort();
@@ -211,9 +240,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
-        let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        mcp_server(&self.fleet, &self.config, &self.metrics, &self.audit, transport)
     }
 
     fn auditor(&self) -> audited::Auditor {
@@ -234,6 +261,19 @@ impl Parts {
         }
         self.metrics.render()
     }
+}
+
+fn mcp_server(
+    fleet: &Fleet,
+    config: &Config,
+    metrics: &Metrics,
+    audit: &Audit,
+    transport: mcp::Transport,
+) -> mcp::Server {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+    let observer = Arc::new(observer::Watching { metrics: metrics.clone(), auditor });
+    let access = Arc::new(access::Policies::new(config));
+    mcp::Server::new(fleet.clone(), access, config.scenes(), transport, observer)
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.

@@ -15,7 +15,7 @@ use crate::{
     answer::{Naming, state_word},
     authz::{Policy, Right, Rights},
     fleet::Card,
-    names::{self, Found, Known, Label, Lang, Scene, Switch, Thing, folded},
+    names::{Found, Known, Label, Lang, Names, Scene, Switch, Thing, folded},
     property::{DeviceId, Property},
 };
 
@@ -37,7 +37,7 @@ pub struct House {
     scenes: Arc<[Scene]>,
     rooms: Vec<String>,
     /// The entries, then the groups, as names are looked up.
-    known: Vec<Known>,
+    names: Names,
     rights: Rights,
     /// Where its caller stands, if that is a room of this house.
     here: Option<Label>,
@@ -69,6 +69,8 @@ impl House {
         let lang = policy.lang;
         let rights = policy.scope.rights(cards.iter().map(|card| (&card.name, card.description.as_deref())));
         let mut entries: Vec<Entry> = cards.iter().flat_map(|card| Entry::of(card, &rights, lang)).collect();
+        // As the fleet gives them already; finding one by its device relies on it.
+        entries.sort_by(|a, b| a.thing.device.cmp(&b.thing.device));
         // A form that any other thing could also go by is nobody's: "lamp" stays ambiguous even if only one of two lamps
         // has no room (semantics 2.9).
         let mut users: HashMap<String, usize> = HashMap::new();
@@ -102,7 +104,7 @@ impl House {
             .as_ref()
             .and_then(|here| entries.iter().filter_map(|e| e.place.as_ref()).find(|room| called(room, here)));
         let here = here.cloned();
-        Self { lang, entries, groups, sorts, scenes, rooms, known, rights, here }
+        Self { lang, entries, groups, sorts, scenes, rooms, names: Names::new(known), rights, here }
     }
 
     /// What its caller may do.
@@ -161,18 +163,25 @@ impl House {
 
     /// The device of that id, as a whole.
     pub fn device(&self, id: &DeviceId) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.thing.device == *id && e.thing.property.is_none())
+        self.of_device(id).iter().find(|e| e.thing.property.is_none())
     }
 
     /// The entry of a thing.
     pub fn entry(&self, thing: &Thing) -> Option<&Entry> {
-        self.entries.iter().find(|e| e.thing == *thing)
+        self.of_device(&thing.device).iter().find(|e| e.thing == *thing)
     }
 
     /// The thing that stands for a property of a device: that property's own, else the whole device.
     pub fn thing(&self, id: &DeviceId, property: &str) -> Option<&Entry> {
-        let own = |e: &&Entry| e.thing.device == *id && e.thing.property.as_deref() == Some(property);
-        self.entries.iter().find(own).or_else(|| self.device(id))
+        let own = |e: &&Entry| e.thing.property.as_deref() == Some(property);
+        self.of_device(id).iter().find(own).or_else(|| self.device(id))
+    }
+
+    /// The things that a device is; they stand together, since entries are ordered by device.
+    fn of_device(&self, id: &DeviceId) -> &[Entry] {
+        let from = self.entries.partition_point(|e| e.thing.device < *id);
+        let count = self.entries[from..].partition_point(|e| e.thing.device == *id);
+        &self.entries[from..from + count]
     }
 
     /// What a property of a device, or the whole device, is called in an answer; one that has left the house since goes by
@@ -194,10 +203,10 @@ impl House {
     /// called means the one in the caller's room, if there is exactly one there.
     pub fn find(&self, asked: &str) -> Meant<'_> {
         let offered = |all: Vec<usize>| {
-            let names = all.into_iter().take(CANDIDATES_MAX).map(|i| self.known[i].offered.clone());
+            let names = all.into_iter().take(CANDIDATES_MAX).map(|i| self.names.offered(i).to_owned());
             names.collect()
         };
-        match names::find(asked, &self.known) {
+        match self.names.find(asked) {
             Found::One(i) => match self.entries.get(i) {
                 Some(entry) => Meant::Thing(entry),
                 None => Meant::Group(&self.groups[i - self.entries.len()]),
