@@ -17,6 +17,7 @@
 //! | `tools` | request to answer |
 //! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
+//! | `owners` | whose each HTTP session is |
 //! | `inflight` | which requests of a session are being answered |
 //! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
@@ -37,6 +38,7 @@ mod house;
 mod http;
 mod inflight;
 mod noted;
+mod owners;
 mod paging;
 mod progress;
 mod resources;
