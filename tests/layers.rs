@@ -15,7 +15,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("answer", &["authz", "names", "property", "twin"]),
     ("dialect", &["property", "twin"]),
     ("config", &["names", "property"]),
-    ("data", &["property"]),
+    ("data", &["names", "property"]),
     ("device", &["broker", "dialect", "metrics", "property", "random", "twin"]),
     ("fleet", &["authz", "device", "names", "property", "random", "twin"]),
     ("ingress", &["authz", "broker", "config", "device", "dialect", "fleet", "metrics", "property", "twin"]),

@@ -17,6 +17,8 @@ pub(super) enum Scalar {
     Text(String),
     /// `true` or `false`.
     Flag(bool),
+    /// An array of strings.
+    List(Vec<String>),
 }
 
 impl fmt::Display for Scalar {
@@ -26,6 +28,11 @@ impl fmt::Display for Scalar {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
             Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(texts) => {
+                let texts: Vec<String> =
+                    texts.iter().map(|text| toml::Value::String(text.clone()).to_string()).collect();
+                write!(f, "[{}]", texts.join(", "))
+            }
         }
     }
 }
@@ -58,6 +65,18 @@ pub(super) enum Allowed {
         /// The longest, characters.
         chars_max: usize,
     },
+    /// A text that is never shown.
+    Secret {
+        /// The longest, characters.
+        chars_max: usize,
+    },
+    /// Texts without line breaks, none of them empty; there may be none.
+    List {
+        /// The most.
+        entries_max: usize,
+        /// The longest, characters.
+        chars_max: usize,
+    },
 }
 
 impl Allowed {
@@ -67,22 +86,39 @@ impl Allowed {
             (Self::Number { min, max }, Scalar::Number(number)) => (i64::from(min)..=i64::from(max)).contains(number),
             (Self::Address, Scalar::Text(text)) => text.parse::<SocketAddr>().is_ok(),
             (Self::Words(words), Scalar::Text(text)) => words.contains(&text.as_str()),
-            (Self::Text { chars_max } | Self::Form { chars_max, .. }, Scalar::Text(text)) => {
-                let count = text.chars().count();
-                count <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
+            (
+                Self::Text { chars_max } | Self::Form { chars_max, .. } | Self::Secret { chars_max },
+                Scalar::Text(text),
+            ) => is_line(text, chars_max),
+            (Self::List { entries_max, chars_max }, Scalar::List(texts)) => {
+                texts.len() <= entries_max && texts.iter().all(|text| is_line(text, chars_max))
             }
             (Self::Flag, Scalar::Flag(_)) => true,
-            (Self::Number { .. } | Self::Flag, Scalar::Text(_)) => false,
             (
-                Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. } | Self::Flag,
-                Scalar::Number(_),
-            ) => false,
-            (
-                Self::Number { .. } | Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. },
-                Scalar::Flag(_),
+                Self::Number { .. }
+                | Self::Address
+                | Self::Words(_)
+                | Self::Text { .. }
+                | Self::Form { .. }
+                | Self::Secret { .. }
+                | Self::List { .. }
+                | Self::Flag,
+                Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_),
             ) => false,
         }
     }
+
+    /// How a value that is not taken is called in an error.
+    pub(super) fn found(self, scalar: &Scalar) -> String {
+        match (self, scalar) {
+            (Self::Secret { .. }, Scalar::Text(text)) => format!("a text of {} characters", text.chars().count()),
+            _ => scalar.to_string(),
+        }
+    }
+}
+
+fn is_line(text: &str, chars_max: usize) -> bool {
+    text.chars().count() <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
 impl fmt::Display for Allowed {
@@ -97,7 +133,15 @@ impl fmt::Display for Allowed {
                 f.write_str(&words.join(" or "))
             }
             Self::Form { form, .. } => write!(f, "a text of the form {form:?}"),
-            Self::Text { chars_max } => write!(f, "a text of 1 to {chars_max} characters without line breaks"),
+            Self::Text { chars_max } | Self::Secret { chars_max } => {
+                write!(f, "a text of 1 to {chars_max} characters without line breaks")
+            }
+            Self::List { entries_max, chars_max } => {
+                write!(
+                    f,
+                    "a list of at most {entries_max} texts of 1 to {chars_max} characters such as [\"study\", \"lamp\"]"
+                )
+            }
         }
     }
 }
@@ -210,6 +254,19 @@ impl Setting for Proposals {
     }
 }
 
+impl Setting for Vec<String> {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::List(self.clone()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::List(texts) => Some(texts.iter().map(|text| text.trim().to_owned()).collect()),
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::Flag(_) => None,
+        }
+    }
+}
+
 impl Setting for Lang {
     fn scalar(&self) -> Option<Scalar> {
         let word = match self {
@@ -247,7 +304,7 @@ impl Setting for bool {
     fn from_scalar(scalar: &Scalar) -> Option<Self> {
         match scalar {
             Scalar::Flag(flag) => Some(*flag),
-            Scalar::Number(_) | Scalar::Text(_) => None,
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) => None,
         }
     }
 }
@@ -272,16 +329,68 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
+/// Declares settings that are one of some words.
+macro_rules! word_setting {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// The words that are taken.
+            pub const WORDS: &[&str] = &[$($word),+];
+        }
+
+        impl Setting for $name {
+            fn scalar(&self) -> Option<Scalar> {
+                let word = match self { $(Self::$variant => $word,)+ };
+                Some(Scalar::Text(word.to_owned()))
+            }
+
+            fn from_scalar(scalar: &Scalar) -> Option<Self> {
+                match text(scalar)? {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+word_setting! {
+    /// Whether HTTP clients need a token.
+    Tokens {
+        /// On this machine they do not.
+        Optional = "optional",
+        /// All do.
+        Required = "required",
+    }
+    /// The kind of an access point, where its URL does not tell.
+    Profile {
+        /// The vendor's, or one that works as it does.
+        Official = "official",
+        /// A self-hosted relay.
+        Relay = "relay",
+    }
+    /// The form in which an access point is told of a failure (answers, *Two voices*).
+    FailureStyle {
+        /// As any answer: the access point hands no errors to its model.
+        Text = "text",
+        /// As an error with the sentence in it: for relays that speak it as it stands.
+        IsError = "is_error",
+    }
+}
+
 fn number<T: TryFrom<i64>>(scalar: &Scalar) -> Option<T> {
     match scalar {
         Scalar::Number(number) => T::try_from(*number).ok(),
-        Scalar::Text(_) | Scalar::Flag(_) => None,
+        Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }
 
 fn text(scalar: &Scalar) -> Option<&str> {
     match scalar {
         Scalar::Text(text) => Some(text),
-        Scalar::Number(_) | Scalar::Flag(_) => None,
+        Scalar::Number(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }

@@ -18,6 +18,7 @@
 //! | `confirm`, `person` | what has to be agreed to first, and how the person is asked |
 //! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
+//! | `owners` | whose each HTTP session is |
 //! | `inflight` | which requests of a session are being answered |
 //! | `delivery` | when an answer has left, so that a stop does not cut it off |
 //! | `bridge`, `client` | the other side: towards a hub that runs already |
@@ -39,6 +40,7 @@ mod house;
 mod http;
 mod inflight;
 mod noted;
+mod owners;
 mod paging;
 mod person;
 mod progress;
