@@ -64,10 +64,15 @@ pub fn add(
         let (agent, address) = (address.agent().to_owned(), address.to_string());
         return Err(Refused::SameAgent { name: name.to_string(), other: other.to_string(), agent, address });
     }
-    let added = Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let added = now();
     let endpoint = StoredEndpoint { name, url: Secret::new(address.reveal().to_owned()), added };
     store.add(endpoint.clone())?;
     Ok((endpoint, address))
+}
+
+/// The time, RFC 3339.
+pub(super) fn now() -> String {
+    Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// The address of a stored one; `None` if this version cannot read it (any more).
