@@ -65,10 +65,15 @@ pub fn add(
         let agent = address.agent().to_owned();
         return Err(Refused::SameAgent { name: name.to_string(), other, agent, address: shown });
     }
-    let added = Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let added = now();
     let endpoint = StoredEndpoint { name, url: Secret::new(address.reveal().to_owned()), added };
     store.add(endpoint.clone())?;
     Ok((endpoint, address))
+}
+
+/// The time, RFC 3339.
+pub(super) fn now() -> String {
+    Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// The address of a stored one; `None` if this version cannot read it (any more).

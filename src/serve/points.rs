@@ -1,4 +1,4 @@
-//! What the owner asks about access points and disputes, carried out on the running hub.
+//! What the owner asks about access points, tokens and disputes, carried out on the running hub.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{added, owner::Owner};
 use crate::{
     audit,
-    control::{EndpointInfo, Response},
+    authz::Principal,
+    control::{self, EndpointInfo, Request, Response, TokenInfo},
     data::{Secret, endpoint_name},
     endpoint::{Profile, State, Status},
     names::Lang,
@@ -47,7 +48,8 @@ impl Owner {
             let caller = format!("endpoint:{}", info.name);
             let last = recent.iter().rev().find(|record| record.caller == caller);
             info.last_call = last.map(|record| record.at.clone()).or(info.last_call.take());
-            info.language = Some(word(parts.config.language()).to_owned());
+            let policy = parts.access.policy(&Principal::Endpoint(info.name.as_str().into()));
+            info.language = policy.map(|policy| word(policy.lang).to_owned());
         }
         all
     }
@@ -159,6 +161,31 @@ impl Owner {
             Ok(Err(problem)) => error(&problem.to_string()),
             Ok(Ok(())) => Response::Removed { device: name },
         }
+    }
+
+    /// Makes, lists and revokes tokens. What is revoked ends at once: each request and each call asks anew.
+    pub(super) async fn tokens(&self, request: Request) -> Response {
+        let (tokens, now) = (self.parts.tokens.clone(), added::now());
+        let done = tokio::task::spawn_blocking(move || control::on_tokens(&tokens, &now, &request)).await;
+        let Some(mut response) = done.ok().flatten() else { return error(FAILED) };
+        match &mut response {
+            Response::Token { info, .. } => self.look_at(info),
+            Response::Tokens { tokens } => tokens.iter_mut().for_each(|info| self.look_at(info)),
+            _ => {}
+        }
+        response
+    }
+
+    /// What only a running hub knows of a token.
+    fn look_at(&self, info: &mut TokenInfo) {
+        let principal = Principal::Token(info.name.as_str().into());
+        if let Some(policy) = self.parts.access.policy(&principal) {
+            let cards = self.parts.fleet.cards();
+            let rights = policy.scope.rights(cards.iter().map(|card| (&card.name, card.description.as_deref())));
+            info.unmatched = rights.unmatched().to_vec();
+        }
+        let (recent, caller) = (self.parts.audit.recent(), principal.to_string());
+        info.last_call = recent.iter().rev().find(|record| record.caller == caller).map(|record| record.at.clone());
     }
 
     /// What is in memory is looked at first: it is there before it is in the file.
