@@ -3,6 +3,7 @@
 //! `handle` never waits and decides nothing: one input into the twin, drain the effects, arm the timer. What must outlive
 //! a crash of the actor lies in [`Shared`], which the fleet keeps.
 
+mod kept;
 mod told;
 
 use std::{
@@ -20,14 +21,18 @@ use tokio::{
     task::AbortHandle,
 };
 
+pub(crate) use self::kept::unaccepted_name;
+use self::kept::{Book, Waiting};
 pub use self::told::Stages;
 use crate::{
     broker::{Broker, NO_NOTICE, Receipt, SendError},
     dialect::native,
+    journal::Journal,
     metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         Hears, Twin,
+        admission::Lasts,
         input::{Command, Effect, Found, Input, Left, Memory, Report},
         owed::Owed,
         settings::Settings,
@@ -47,6 +52,8 @@ pub struct Context {
     pub identity: native::Identity,
     /// Times and bounds.
     pub settings: Settings,
+    /// Where operations and set points are written down; without one nothing is.
+    journal: Option<Journal>,
     /// What is owed to callers (semantics 6.3).
     owed: Mutex<Owed>,
     /// Numbers the commands whose writing the hub wants to hear of.
@@ -79,7 +86,14 @@ impl Context {
     pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let asked = Mutex::new(Some(asked));
-        Self { broker, metrics, identity, settings, owed: Mutex::default(), tickets: AtomicU64::new(1), asks, asked }
+        let (owed, tickets) = (Mutex::default(), AtomicU64::new(1));
+        Self { broker, metrics, identity, settings, journal: None, owed, tickets, asks, asked }
+    }
+
+    /// The same with a journal.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal: Some(journal), ..self }
     }
 
     /// What is owed to callers, over all devices.
@@ -148,6 +162,12 @@ impl Shared {
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
         // Every write is one assignment: a panic beside the lock leaves nothing half-done.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What an earlier process left, for the first actor of this one.
+    pub fn remembering(memory: Memory) -> Self {
+        let description = memory.description.clone();
+        Self { inner: Mutex::new(Known { description, memory, ..Known::default() }), ..Self::default() }
     }
 
     /// Takes out what the last actor left, for its successor; the wish that it crashed over included.
@@ -225,7 +245,14 @@ pub enum DeviceMsg {
     /// A connection of the device ended.
     Disconnected(u64),
     /// The device greeted.
-    Greeted(crate::twin::input::Hello, Receipt),
+    Greeted {
+        /// Its greeting, with the owner's word over it.
+        hello: crate::twin::input::Hello,
+        /// The same as the device sent it, if it says something else of what it has than the one before: it is kept.
+        said: Option<String>,
+        /// Goes out once it is taken in.
+        receipt: Receipt,
+    },
     /// The device reported.
     Heard(Report, Receipt),
     /// What a question to another device came to.
@@ -251,6 +278,28 @@ pub enum DeviceMsg {
     Crash,
 }
 
+impl DeviceMsg {
+    /// Which operation a message asks for, for whom, on what, to which value, and whether it must be recorded first.
+    fn asks(&self, twin: &Twin) -> Option<Asked> {
+        if let Self::Set { op, caller, wish, .. } = self {
+            let lasts = twin.is_recorded_first(&wish.property);
+            return Some((op.clone(), caller.clone(), wish.property.clone(), wish.target.value().cloned(), lasts));
+        }
+        if let Self::Run { op, caller, action, .. } = self {
+            return Some((op.clone(), caller.clone(), action.clone(), None, twin.is_action_recorded_first(action)));
+        }
+        None
+    }
+
+    /// Whether somebody still waits for its answer.
+    fn is_waited_for(&self) -> bool {
+        if let Self::Set { port, .. } | Self::Run { port, .. } = self { !port.is_closed() } else { false }
+    }
+}
+
+/// See [`DeviceMsg::asks`].
+type Asked = (OpId, CallerId, PropertyName, Option<Value>, Option<Lasts>);
+
 /// The actor.
 pub struct Device {
     id: DeviceId,
@@ -264,7 +313,8 @@ pub struct Device {
 pub struct State {
     me: ActorRef<DeviceMsg>,
     twin: Twin,
-    replies: BTreeMap<OpId, RpcReplyPort<Reply>>,
+    replies: BTreeMap<OpId, Waiting>,
+    book: Book,
     followed: told::Followed,
     questions: BTreeMap<OpId, RpcReplyPort<Result<StateReport, Refusal>>>,
     /// Which operation a ticket of the broker belongs to.
@@ -311,8 +361,8 @@ impl Device {
                 {
                     metrics.call_refused(refusal.word());
                 }
-                if let Some(port) = state.replies.remove(&op) {
-                    hand_over(metrics, port, reply);
+                if let Some(waiting) = state.replies.remove(&op) {
+                    state.book.answer(&state.twin, metrics, &op, waiting, reply);
                 }
             }
             Effect::State { op, state: report } => {
@@ -335,7 +385,10 @@ impl Device {
                 tracing::warn!(device = %self.id, %op, %property, "went back by itself after a confirmed success");
                 metrics.device_reverted();
             }
-            Effect::Owed { caller, correction } => self.context.owed().owe(now, &caller, *correction),
+            Effect::Owed { caller, correction } => {
+                state.book.amend(&caller, &correction.settled);
+                self.context.owed().owe(now, &caller, *correction);
+            }
             Effect::LocalOverride { property } => {
                 tracing::info!(device = %self.id, %property, "changed at the device: that is what is held from now on");
             }
@@ -400,6 +453,7 @@ impl Device {
         state.in_flight.truncate(operations);
         state.in_flight.resize_with(operations, || self.context.metrics.operation_began());
         let memory = state.twin.memory(now);
+        state.book.catch_up(&state.twin, &memory.in_flight);
         let mut known = self.shared.lock();
         known.memory = memory;
         known.admitting = None;
@@ -417,6 +471,7 @@ impl Actor for Device {
             me: me.clone(),
             twin: Twin::new(self.id.clone(), self.context.settings.clone()),
             replies: BTreeMap::new(),
+            book: Book::new(self.context.journal.clone()),
             followed: told::Followed::default(),
             questions: BTreeMap::new(),
             tickets: BTreeMap::new(),
@@ -427,7 +482,9 @@ impl Actor for Device {
         if let Some(memory) = self.shared.take_memory(&self.id) {
             let now = now();
             state.session = memory.session.clone();
+            let left = memory.in_flight.clone();
             self.feed(&mut state, now, Input::Restored(memory));
+            state.book.resume(&state.twin, &left);
             self.publish(&mut state, now);
             arm(&me, &mut state);
         }
@@ -443,18 +500,20 @@ impl Actor for Device {
         let now = now();
         // Whoever looks because something has changed must not be told of its own look.
         let mut looks = false;
+        let removed = matches!(message, DeviceMsg::Removed(_));
+        let Some(message) = state.book.first(&me, &state.twin, &self.context.metrics, message) else { return Ok(()) };
         let (input, receipt, stopped) = match message {
             DeviceMsg::Set { op, caller, wish, answer_by, stages, port } => {
                 state.followed.follow(&op, stages);
                 let named = (caller.clone(), op.clone(), wish.property.clone(), wish.target.value().cloned());
                 self.shared.lock().admitting = Some(named);
-                state.replies.insert(op.clone(), port);
+                state.replies.insert(op.clone(), Waiting { port, caller: caller.clone(), answer_by });
                 (Input::Set { op, caller, wish, answer_by }, None, None)
             }
             DeviceMsg::Run { op, caller, action, args, answer_by, stages, port } => {
                 state.followed.follow(&op, stages);
                 self.shared.lock().admitting = Some((caller.clone(), op.clone(), action.clone(), None));
-                state.replies.insert(op.clone(), port);
+                state.replies.insert(op.clone(), Waiting { port, caller: caller.clone(), answer_by });
                 (Input::Run { op, caller, action, args, answer_by }, None, None)
             }
             DeviceMsg::Query { op, answer_by, port } => {
@@ -479,11 +538,13 @@ impl Actor for Device {
             DeviceMsg::Cancel(op) => {
                 state.replies.remove(&op);
                 state.questions.remove(&op);
+                state.book.given_up(&op);
                 (Input::Cancel { op }, None, None)
             }
             DeviceMsg::Connected(connection) => (Input::Connected { connection }, None, None),
             DeviceMsg::Disconnected(connection) => (Input::Disconnected { connection }, None, None),
-            DeviceMsg::Greeted(hello, receipt) => {
+            DeviceMsg::Greeted { hello, said, receipt } => {
+                state.book.described(said);
                 (Input::Greeted { session: crate::random::id(4), hello }, Some(receipt), None)
             }
             DeviceMsg::Heard(report, receipt) => (Input::Heard(report), Some(receipt), None),
@@ -518,6 +579,9 @@ impl Actor for Device {
             receipt.taken();
         }
         if let Some(port) = stopped {
+            if removed {
+                state.book.forget(&self.id);
+            }
             me.stop(None);
             let _caller_gone = port.send(());
         }

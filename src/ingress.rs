@@ -12,14 +12,15 @@ use std::{
 use tokio::sync::mpsc::Receiver;
 
 use crate::{
+    authz::confirm::Presses,
     broker::{Broker, FromDevice, NO_NOTICE, Receipt},
     config::Config,
     device::DeviceMsg,
     dialect::native::{self, Heard},
     fleet::Fleet,
     metrics::Metrics,
-    property::DeviceId,
-    twin::input::Ignored,
+    property::{Description, DeviceId},
+    twin::input::{Body, Cause, Ignored, Report, Status},
 };
 
 /// The shortest time between two `error` messages to one device: a board that floods with rubbish is not flooded back,
@@ -34,12 +35,21 @@ pub struct Ingress {
     config: Arc<Config>,
     /// When each device was last told of a mistake; at most one entry for each device with credentials.
     told: HashMap<Arc<str>, Instant>,
+    presses: Arc<Presses>,
+    /// What each device said last that it has; one for each device with credentials.
+    described: HashMap<DeviceId, Arc<Description>>,
 }
 
 impl Ingress {
-    /// An ingress that tells `fleet`, answers over `broker`, and puts the owner's word over descriptions.
-    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>) -> Self {
-        Self { fleet, broker, metrics, config, told: HashMap::new() }
+    /// An ingress that tells `fleet`, answers over `broker`, puts the owner's word over descriptions, and notes `presses`.
+    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>, presses: Arc<Presses>) -> Self {
+        Self { fleet, broker, metrics, config, told: HashMap::new(), presses, described: HashMap::new() }
+    }
+
+    /// The same, knowing what devices said in an earlier process.
+    #[must_use]
+    pub fn knowing(self, described: HashMap<DeviceId, Arc<Description>>) -> Self {
+        Self { described, ..self }
     }
 
     /// Runs until the broker has stopped.
@@ -97,11 +107,15 @@ impl Ingress {
                         receipt.taken();
                     }
                     Heard::Hello(mut hello) => {
+                        self.note_buttons(&id, &hello.status, false);
+                        let said =
+                            self.is_new(&id, &hello.description).then(|| String::from_utf8_lossy(payload).into_owned());
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
-                        self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
+                        self.fleet.tell(&id, DeviceMsg::Greeted { hello, said, receipt });
                     }
                     Heard::Report(report) => {
+                        self.note_buttons(&id, &report.status, by_hand(&report));
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
                     }
                 }
@@ -112,6 +126,25 @@ impl Ingress {
                 // It has been dealt with: it is acknowledged.
                 self.tell(device, DeviceMsg::Unreadable);
                 receipt.taken();
+            }
+        }
+    }
+
+    /// Whether a greeting says something else of what the device has than the one before.
+    fn is_new(&mut self, device: &DeviceId, description: &Arc<Description>) -> bool {
+        let is_new = self.described.get(device) != Some(description);
+        if is_new {
+            self.described.insert(device.clone(), description.clone());
+        }
+        is_new
+    }
+
+    /// Watched buttons hear of their values before the device's actor does.
+    fn note_buttons(&self, id: &DeviceId, status: &[Status], by_hand: bool) {
+        if self.presses.watches(id) {
+            let now = Instant::now();
+            for Status { property, value, .. } in status {
+                self.presses.reported(id, property, value, by_hand, now);
             }
         }
     }
@@ -131,5 +164,13 @@ impl Ingress {
         if let Ok(id) = DeviceId::new(device) {
             self.fleet.tell(&id, message);
         }
+    }
+}
+
+/// Whether a report says that somebody at the device brought its values about. One that a broker kept says nothing of now.
+fn by_hand(report: &Report) -> bool {
+    match &report.body {
+        Body::State { op: None, cause: Cause::Local, .. } => !report.retained,
+        Body::State { .. } | Body::Action { .. } | Body::Heartbeat => false,
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! Pure values. This module knows nothing of operations, time, transport or sentences.
 
+mod confirmation;
 mod predicate;
 mod terms;
 
 use std::{fmt, sync::Arc};
 
 pub use self::{
+    confirmation::{Confirm, Confirmation, Movement},
     predicate::{Choice, Predicate},
     terms::{Failsafe, Terms, Verify},
 };
@@ -144,6 +146,9 @@ pub enum Evidence {
 }
 
 impl Evidence {
+    /// All of them, lowest first.
+    pub const ALL: &[Self] = &[Self::None, Self::Sent, Self::Received, Self::Firmware, Self::Pin, Self::Sensor];
+
     /// The word in answers, metrics and documents.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -209,6 +214,8 @@ pub struct Action {
     pub expected_ms: u32,
     /// Whether doing it twice does no harm.
     pub repeatable: bool,
+    /// The owner's word on how it is confirmed.
+    pub confirmation: Confirmation,
 }
 
 /// All that a device says it has: at most 64 properties (semantics 2.10).

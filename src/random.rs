@@ -16,3 +16,13 @@ pub fn id(bytes: usize) -> Arc<str> {
     }
     text.into()
 }
+
+/// A number between 0 and 1 (exclusive), for chance in waits.
+///
+/// # Panics
+/// As [`id`].
+pub fn fraction() -> f64 {
+    let mut bytes = [0_u8; 4];
+    getrandom::fill(&mut bytes).expect("the operating system provides randomness");
+    f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+}

@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use truetwin::{
+    endpoint::{EndWord, State},
     metrics::{DOOR, Kind, METRICS, Metric, Metrics},
     twin::words::{Outcome, Presence, Reason, RefusalWord, Stage},
 };
@@ -119,6 +120,17 @@ fn what_happened_is_what_is_counted() {
     ] {
         assert_eq!(value(&text, series), expected, "{series}");
     }
+}
+
+#[test]
+fn the_words_of_endpoints_are_those_of_the_table() {
+    let words = |name: &str| -> BTreeSet<&str> {
+        let metric = all().into_iter().find(|metric| metric.name == name).unwrap();
+        (metric.labels[0].all)().into_iter().collect()
+    };
+    assert_eq!(words("truetwin_endpoints"), State::ALL.iter().map(|state| state.as_str()).collect());
+    let ends = EndWord::ALL.iter().map(|word| word.as_str()).chain(["other"]);
+    assert_eq!(words("truetwin_endpoint_ends_total"), ends.collect());
 }
 
 #[test]

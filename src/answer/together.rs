@@ -143,7 +143,7 @@ impl MemberRow {
 }
 
 /// How a group or a scene is spoken: a scene says that it is one.
-fn said(name: &str, is_scene: bool, lang: Lang) -> String {
+pub(super) fn said(name: &str, is_scene: bool, lang: Lang) -> String {
     let name = spoken(name, lang);
     match (is_scene, lang) {
         (false, Lang::Zh) => name,
@@ -177,14 +177,22 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
             Refusal::UnknownDevice { .. } => ("找不到", "not found"),
             Refusal::Offline { .. } | Refusal::HubJustStarted => ("不在线", "offline"),
             Refusal::QueueFull { .. } | Refusal::DeadlineTooShort { .. } => ("来不及", "no time for it"),
-            Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown | Refusal::VerifierOffline { .. } => {
-                ("没有发出", "nothing sent")
-            }
+            Refusal::BrokerDown
+            | Refusal::JournalDown
+            | Refusal::Quarantined
+            | Refusal::ShuttingDown
+            | Refusal::VerifierOffline { .. } => ("没有发出", "nothing sent"),
             Refusal::UnknownProperty { .. } | Refusal::InvalidValue { .. } | Refusal::InvalidArgument { .. } => {
                 ("不能这样设", "cannot be set so")
             }
             Refusal::StateUnknown { .. } => ("没说现在的状态", "its state is not known"),
             Refusal::Forbidden { .. } | Refusal::NotAccepted { .. } => ("不能改", "cannot be set"),
+            Refusal::ConfirmationRequired
+            | Refusal::CodeWrong { .. }
+            | Refusal::CodeExpired
+            | Refusal::CodeTooEarly
+            | Refusal::LockedOut { .. }
+            | Refusal::Declined => ("还没同意", "not agreed to"),
             Refusal::AmbiguousName { .. } | Refusal::MissingArgument { .. } | Refusal::UnknownArgument { .. } => {
                 ("没说清", "not clear")
             }

@@ -57,11 +57,13 @@ pub fn of_refusal(word: RefusalWord) -> (ResultWord, Next) {
             (ResultWord::Failed, Next::RetryOnce)
         }
         RefusalWord::Forbidden
+        | RefusalWord::Declined
         | RefusalWord::Offline
         | RefusalWord::StateUnknown
         | RefusalWord::VerifierOffline
         | RefusalWord::DeadlineTooShort
         | RefusalWord::BrokerDown
+        | RefusalWord::JournalDown
         | RefusalWord::Quarantined
         | RefusalWord::ShuttingDown => (ResultWord::Failed, Next::None),
     }

@@ -185,6 +185,11 @@ impl Address {
         &self.secret
     }
 
+    /// Host and port.
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
     /// Which kind of access point it is, by its path.
     pub fn profile(&self) -> Profile {
         self.profile
@@ -213,7 +218,7 @@ impl Address {
 
     /// Where a relay takes callers with the same token: the way by which an access point can be probed. `None` at the
     /// official one, which has none.
-    pub fn call_side(&self) -> Option<String> {
+    pub(super) fn call_side(&self) -> Option<String> {
         let at = self.secret.find(RELAY_TOOL_SIDE).filter(|_| self.profile == Profile::Relay)?;
         Some(format!("{}{RELAY_CALL_SIDE}{}", &self.secret[..at], &self.secret[at + RELAY_TOOL_SIDE.len()..]))
     }

@@ -36,6 +36,7 @@ use crate::{
     names::{Name, Thing},
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
+        input::Memory,
         owed::Correction,
         view::View,
         wish::{ActionName, Arguments, CallerId, Wish},
@@ -176,7 +177,21 @@ impl Fleet {
     /// # Errors
     /// [`Error::Stopping`].
     pub async fn add(&self, name: Name) -> Result<(), Error> {
-        self.ask_supervisor(|port| FleetMsg::Add(name, port)).await
+        self.remember(name, Memory::default()).await
+    }
+
+    /// Adds a device with what an earlier process left of it: its description, its set points, what it had ended and what it
+    /// died over (semantics 5.8). Who asked for those is answered by `check_operation` as if there had been no end.
+    ///
+    /// # Errors
+    /// [`Error::Stopping`].
+    pub async fn remember(&self, name: Name, memory: Memory) -> Result<(), Error> {
+        for left in memory.ended.iter().map(|(_, left)| left).chain(&memory.in_flight) {
+            let (settled, caller) = (&left.settled, Caller(left.caller.as_str().into()));
+            let about = (settled.property.clone(), settled.wish.clone());
+            self.inner.recent.note(Called::new(settled.op.clone(), settled.device.clone(), caller, about));
+        }
+        self.ask_supervisor(|port| FleetMsg::Add(name, Box::new(memory), port)).await
     }
 
     /// Removes a device; whoever waits for it is answered.

@@ -18,6 +18,7 @@ use crate::{
     device::{Device, DeviceMsg, Shared},
     names::Name,
     property::DeviceId,
+    twin::input::Memory,
 };
 
 /// How long a stopping actor may take to answer its callers. Answering is a matter of microseconds; an actor that does
@@ -25,7 +26,8 @@ use crate::{
 const STOP_MAX: Duration = Duration::from_secs(2);
 
 pub(crate) enum FleetMsg {
-    Add(Name, RpcReplyPort<()>),
+    /// Add a device with what an earlier process left of it, or give one that is there another name.
+    Add(Name, Box<Memory>, RpcReplyPort<()>),
     Remove(DeviceId, RpcReplyPort<()>),
     ShutDown(RpcReplyPort<()>),
 }
@@ -64,8 +66,8 @@ impl Actor for Supervisor {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            FleetMsg::Add(name, port) => {
-                self.add(&me, state, name).await;
+            FleetMsg::Add(name, memory, port) => {
+                self.add(&me, state, name, *memory).await;
                 let _caller_gone = port.send(());
             }
             FleetMsg::Remove(device, port) => {
@@ -110,7 +112,7 @@ impl Actor for Supervisor {
 }
 
 impl Supervisor {
-    async fn add(&self, me: &ActorRef<FleetMsg>, state: &mut State, name: Name) {
+    async fn add(&self, me: &ActorRef<FleetMsg>, state: &mut State, name: Name, memory: Memory) {
         let device = name.device.clone();
         if let Some(mut entry) = self.inner.devices.get_mut(&device) {
             entry.name = name;
@@ -118,7 +120,9 @@ impl Supervisor {
             drop(entry);
         } else {
             let (place, _) = watch::channel(Place::Restarting);
-            self.inner.devices.insert(device.clone(), Entry { name, shared: Arc::new(Shared::default()), place });
+            self.inner
+                .devices
+                .insert(device.clone(), Entry { name, shared: Arc::new(Shared::remembering(memory)), place });
             self.spawn(me, state, &device).await;
         }
         self.inner.revision.fetch_add(1, Ordering::AcqRel);

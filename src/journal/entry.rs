@@ -5,6 +5,11 @@
 pub enum Entry {
     /// An operation was taken in.
     Admitted(Admission),
+    /// An operation that was taken in never began: it was refused after all.
+    NotTaken {
+        /// Its id.
+        op: String,
+    },
     /// An operation ended, or what is known of its end has changed (late success, revert): the row is replaced.
     Ended(OperationRow),
     /// A set point is held.

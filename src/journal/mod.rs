@@ -16,6 +16,7 @@
 mod backup;
 mod checkpoint;
 mod entry;
+pub mod form;
 mod recovered;
 mod schema;
 mod writer;
@@ -248,8 +249,10 @@ impl fmt::Debug for Journal {
 }
 
 impl Running {
-    /// Waits until everything that was given is written; all handles must be gone, or this never ends. Blocks.
-    pub fn join(self) {
+    /// Writes everything that was given before, and closes the file; what is given later is not kept. Blocks.
+    pub fn close(self, journal: Journal) {
+        // It waits behind all that is there; a writer that is gone has closed already.
+        let _closed = journal.orders.send(Order::Close);
         // A thread that panicked has said so on standard error; what it held is in SQLite's log.
         let _panicked = self.writer.join();
         let _panicked = self.checkpoint.join();

@@ -31,8 +31,7 @@ fn open(folder: &Path) -> (Journal, Recovered, Running) {
 }
 
 fn closed(journal: Journal, running: Running) {
-    drop(journal);
-    running.join();
+    running.close(journal);
 }
 
 fn now_ms() -> i64 {

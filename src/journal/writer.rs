@@ -31,6 +31,8 @@ const ACCOUNT_EVERY: Duration = Duration::from_secs(1);
 pub(super) enum Order {
     /// Keep these.
     Keep { entries: Vec<Entry>, lasting: Lasting, done: Option<oneshot::Sender<Result<(), NotKept>>> },
+    /// End.
+    Close,
     /// Copy the file.
     Backup { to: PathBuf, done: oneshot::Sender<Result<(), Error>> },
 }
@@ -39,7 +41,7 @@ impl Order {
     pub(super) fn entries(&self) -> usize {
         match self {
             Self::Keep { entries, .. } => entries.len(),
-            Self::Backup { .. } => 0,
+            Self::Backup { .. } | Self::Close => 0,
         }
     }
 }
@@ -67,7 +69,11 @@ pub(super) fn start(
         .spawn(move || {
             while let Ok(first) = orders.recv() {
                 let batch: Vec<Order> = std::iter::once(first).chain(orders.try_iter().take(BATCH_MAX - 1)).collect();
+                let closes = batch.iter().any(|order| matches!(order, Order::Close));
                 writer.carry_out(batch);
+                if closes {
+                    break;
+                }
             }
             writer.account();
         })
@@ -91,7 +97,7 @@ impl Writer {
     fn carry_out(&mut self, batch: Vec<Order>) {
         let lasting = batch.iter().filter_map(|order| match order {
             Order::Keep { lasting, .. } => Some(*lasting),
-            Order::Backup { .. } => None,
+            Order::Backup { .. } | Order::Close => None,
         });
         if let Some(lasting) = lasting.max() {
             let kept = self.commit(&batch, lasting);
@@ -100,7 +106,7 @@ impl Writer {
                     Order::Keep { done: Some(done), .. } => {
                         let _nobody_waits_any_more = done.send(kept);
                     }
-                    Order::Keep { done: None, .. } => {}
+                    Order::Keep { done: None, .. } | Order::Close => {}
                     Order::Backup { to, done } => {
                         let _nobody_waits_any_more = done.send(backup::copy(&self.connection, &to));
                     }
@@ -123,7 +129,7 @@ impl Writer {
         let entries = || {
             batch.iter().flat_map(|order| match order {
                 Order::Keep { entries, .. } => entries.as_slice(),
-                Order::Backup { .. } => &[],
+                Order::Backup { .. } | Order::Close => &[],
             })
         };
         let count = entries().count() as u64;
@@ -174,6 +180,7 @@ pub(super) fn keep(to: &Transaction<'_>, entry: &Entry) -> rusqlite::Result<()> 
             "INSERT OR REPLACE INTO admission (op, device, what, caller, at_ms, json) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![a.op, a.device, a.what, a.caller, a.at_ms, a.json],
         ),
+        Entry::NotTaken { op } => run("DELETE FROM admission WHERE op = ?1", params![op]),
         Entry::Ended(o) => {
             run("DELETE FROM admission WHERE op = ?1", params![o.op])?;
             run(

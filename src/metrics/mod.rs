@@ -46,6 +46,11 @@ struct Shared {
     late_success: Series<Counter>,
     reverted: Series<Counter>,
     replies_unheard: Series<Counter>,
+    answers_unrecorded: Series<Counter>,
+    storage_written_bytes: Series<Counter>,
+    journal_commits: Series<Counter>,
+    journal_entries: Series<Counter>,
+    journal_not_kept: Series<Counter>,
     calls_unanswered: Series<Counter>,
     devices: Series<Gauge>,
     commands: Series<Counter>,
@@ -59,6 +64,11 @@ struct Shared {
     tool_seconds: Series<Histogram>,
     tool_panics: Series<Counter>,
     mcp_sessions: Series<Counter>,
+    endpoints: Series<Gauge>,
+    endpoint_connections: Series<Counter>,
+    endpoint_ends: Series<Counter>,
+    endpoint_late: Series<Counter>,
+    endpoint_garbage: Series<Counter>,
     audit_records: Series<Counter>,
     audit_lost: Series<Counter>,
     resident_bytes: Series<Gauge>,
@@ -111,6 +121,11 @@ impl Metrics {
             late_success: counter(&table::LATE_SUCCESS),
             reverted: counter(&table::REVERTED),
             replies_unheard: counter(&table::REPLIES_UNHEARD),
+            answers_unrecorded: counter(&table::ANSWERS_UNRECORDED),
+            storage_written_bytes: counter(&table::STORAGE_WRITTEN_BYTES),
+            journal_commits: counter(&table::JOURNAL_COMMITS),
+            journal_entries: counter(&table::JOURNAL_ENTRIES),
+            journal_not_kept: counter(&table::JOURNAL_NOT_KEPT),
             calls_unanswered: counter(&table::CALLS_UNANSWERED),
             devices: gauge(&table::DEVICES),
             commands: counter(&table::COMMANDS),
@@ -124,6 +139,11 @@ impl Metrics {
             tool_seconds: histogram(&table::TOOL_SECONDS),
             tool_panics: counter(&table::TOOL_PANICS),
             mcp_sessions: counter(&table::MCP_SESSIONS),
+            endpoints: gauge(&table::ENDPOINTS),
+            endpoint_connections: counter(&table::ENDPOINT_CONNECTIONS),
+            endpoint_ends: counter(&table::ENDPOINT_ENDS),
+            endpoint_late: counter(&table::ENDPOINT_LATE),
+            endpoint_garbage: counter(&table::ENDPOINT_GARBAGE),
             audit_records: counter(&table::AUDIT_RECORDS),
             audit_lost: counter(&table::AUDIT_LOST),
             resident_bytes: gauge(&table::RESIDENT_BYTES),
@@ -173,6 +193,11 @@ impl Metrics {
     /// An answer was ready and its caller had gone.
     pub fn reply_unheard(&self) {
         self.shared.replies_unheard.at(&[]).increment(1);
+    }
+
+    /// An answer went out without its record: the journal could not keep up (semantics 8.5).
+    pub fn answered_unrecorded(&self) {
+        self.shared.answers_unrecorded.at(&[]).increment(1);
     }
 
     /// An actor did not answer a call by its limit: a fault of the hub.
@@ -236,10 +261,44 @@ impl Metrics {
         self.shared.mcp_sessions.at(&[]).increment(1);
     }
 
+    /// So many access points are in this state now.
+    pub fn endpoints_are(&self, state: &str, count: usize) {
+        self.shared.endpoints.at(&[state]).set(figure(count));
+    }
+
+    /// A connection was made to an access point.
+    pub fn endpoint_connected(&self) {
+        self.shared.endpoint_connections.at(&[]).increment(1);
+    }
+
+    /// A connection to an access point ended, or could not be made; `reason` is the endpoint module's word.
+    pub fn endpoint_ended(&self, reason: &str) {
+        self.shared.endpoint_ends.at(&[reason]).increment(1);
+    }
+
+    /// A call of an access point had no answer by its limit.
+    pub fn endpoint_call_late(&self) {
+        self.shared.endpoint_late.at(&[]).increment(1);
+    }
+
+    /// A frame of an access point was for nobody.
+    pub fn endpoint_garbage(&self) {
+        self.shared.endpoint_garbage.at(&[]).increment(1);
+    }
+
     /// So many records were written to the audit's file, and so many lost for it.
     pub fn audit_is(&self, written: u64, lost: u64) {
         self.shared.audit_records.at(&[]).absolute(written);
         self.shared.audit_lost.at(&[]).absolute(lost);
+    }
+
+    /// Takes over the journal's figures.
+    pub fn journal_is(&self, written_bytes: u64, commits: u64, entries: u64, not_kept: u64) {
+        let shared = &self.shared;
+        shared.storage_written_bytes.at(&[]).absolute(written_bytes);
+        shared.journal_commits.at(&[]).absolute(commits);
+        shared.journal_entries.at(&[]).absolute(entries);
+        shared.journal_not_kept.at(&[]).absolute(not_kept);
     }
 
     /// Takes over one figure of the broker, by its name among the broker's counters ([`DOOR`]); says whether there is a

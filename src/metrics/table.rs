@@ -53,10 +53,25 @@ const TOOL: Words = Words {
     },
 };
 
-/// What a tool call may be said to be (semantics 8.3); `error` if it could not be answered at all.
+/// What a tool call may be said to be (semantics 8.3); `cancelled` if its client no longer waited, `error` if it could not be
+/// answered at all.
 const RESULT: Words = Words {
     label: "result",
-    all: || vec!["confirmed", "failed", "unconfirmed", "working", "ask_user", "partly", "error"],
+    all: || vec!["confirmed", "failed", "unconfirmed", "working", "ask_user", "partly", "cancelled", "error"],
+};
+
+/// Where endpoints are; the words of the endpoint module, which this one does not know.
+const ENDPOINT_STATE: Words = Words { label: "state", all: || vec!["waiting", "dialling", "up", "refused", "stopped"] };
+
+/// Why connections to access points ended; the words of the endpoint module.
+const ENDPOINT_END: Words = Words {
+    label: "reason",
+    all: || {
+        let ours = ["stopped", "tools_changed", "restarted", "failed"];
+        let lost = ["silent", "dropped", "closed", "unanswered", "token_refused", "replaced", "garbled"];
+        let never = ["unreachable", "tls", "not_there", "http_refused"];
+        ours.into_iter().chain(lost).chain(never).chain(["other"]).collect()
+    },
 };
 
 const VERSION: Words = Words { label: "version", all: || vec![env!("CARGO_PKG_VERSION")] };
@@ -100,6 +115,16 @@ metrics! {
         "Devices that went back by themselves after a success.");
     REPLIES_UNHEARD = plain("truetwin_replies_unheard_total", Kind::Counter,
         "Answers whose caller had gone.");
+    ANSWERS_UNRECORDED = plain("truetwin_answers_unrecorded_total", Kind::Counter,
+        "Answers that went out without their record, because the journal could not keep up.");
+    STORAGE_WRITTEN_BYTES = plain("truetwin_storage_written_bytes_total", Kind::Counter,
+        "Bytes that the journal handed to the disk.");
+    JOURNAL_COMMITS = plain("truetwin_journal_commits_total", Kind::Counter,
+        "Transactions of the journal.");
+    JOURNAL_ENTRIES = plain("truetwin_journal_entries_total", Kind::Counter,
+        "Entries in the journal's transactions.");
+    JOURNAL_NOT_KEPT = plain("truetwin_journal_not_kept_total", Kind::Counter,
+        "Entries that the journal did not keep: the disk is full or stalls.");
     CALLS_UNANSWERED = plain("truetwin_calls_unanswered_total", Kind::Counter,
         "Calls that their device's actor did not answer by the limit: a fault of the hub.");
     DEVICES = by(&[PRESENCE], "truetwin_devices", Kind::Gauge,
@@ -126,6 +151,16 @@ metrics! {
         "Tool calls that failed by a mistake in the hub.");
     MCP_SESSIONS = plain("truetwin_mcp_sessions_total", Kind::Counter,
         "MCP sessions that were opened.");
+    ENDPOINTS = by(&[ENDPOINT_STATE], "truetwin_endpoints", Kind::Gauge,
+        "Access points of voice assistants, by what they are doing.");
+    ENDPOINT_CONNECTIONS = plain("truetwin_endpoint_connections_total", Kind::Counter,
+        "Connections that were made to access points.");
+    ENDPOINT_ENDS = by(&[ENDPOINT_END], "truetwin_endpoint_ends_total", Kind::Counter,
+        "Connections to access points that ended or could not be made, by reason.");
+    ENDPOINT_LATE = plain("truetwin_endpoint_calls_late_total", Kind::Counter,
+        "Calls of access points that had no answer by their limit: a fault of the hub.");
+    ENDPOINT_GARBAGE = plain("truetwin_endpoint_garbage_frames_total", Kind::Counter,
+        "Frames of access points that were for nobody.");
     AUDIT_RECORDS = plain("truetwin_audit_records_total", Kind::Counter,
         "Records written to the audit's file.");
     AUDIT_LOST = plain("truetwin_audit_lost_total", Kind::Counter,

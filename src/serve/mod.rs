@@ -4,12 +4,17 @@
 mod access;
 pub mod added;
 mod audited;
+mod bearer;
 mod bounded;
+pub mod configured;
+mod confirm;
 mod doorkeeper;
+mod endpoints;
 mod http;
 mod observer;
 mod owner;
 mod points;
+mod recovered;
 mod settings;
 
 use std::{
@@ -23,17 +28,21 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use self::confirm::Error as SpokenCodeError;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
     audit::Audit,
+    authz::{Access, confirm::Presses},
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
+    endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
+    journal::{self, Journal},
     mcp,
     metrics::{Metrics, UPKEEP_EVERY},
     property::DeviceId,
@@ -62,12 +71,21 @@ pub enum Error {
     /// The control socket.
     #[error("the control socket cannot be opened")]
     Control(#[from] control::Error),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// The journal's reader died.
+    #[error("the journal cannot be opened")]
+    Recovery,
     /// The audit's reader died.
     #[error("the audit cannot be opened")]
     Audit,
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// The code that is said aloud.
+    #[error(transparent)]
+    SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
     Fleet(#[from] fleet::Error),
@@ -80,10 +98,13 @@ pub struct Hub {
     ingress: JoinHandle<()>,
     upkeep: JoinHandle<()>,
     control: JoinHandle<()>,
+    dialled: JoinHandle<()>,
     /// Ends the control socket, then, once everybody was answered, HTTP.
     stop_control: CancellationToken,
     stop_http: CancellationToken,
     http_addr: SocketAddr,
+    /// The journal's threads.
+    running: journal::Running,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
 }
@@ -98,6 +119,12 @@ pub struct Parts {
     pub credentials: Credentials,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
+    /// The bearer tokens of HTTP clients.
+    pub tokens: Tokens,
+    /// What is known again after a crash.
+    pub journal: Journal,
+    /// Who may what.
+    pub access: Arc<dyn Access>,
     /// The data folder.
     pub folder: PathBuf,
     /// What is counted.
@@ -106,6 +133,10 @@ pub struct Parts {
     pub audit: Audit,
     /// The settings.
     pub config: Arc<Config>,
+    /// Connections to access points.
+    pub lines: endpoint::Endpoints,
+    /// The MCP server behind every transport.
+    server: mcp::Server,
 }
 
 impl Hub {
@@ -114,7 +145,22 @@ impl Hub {
     /// # Errors
     /// [`Error`], with the part that could not be started.
     pub async fn start(config: Config, data: DataFolder, mqtt: TcpListener, http: TcpListener) -> Result<Self, Error> {
+        Self::start_towards(Outside::default(), config, data, mqtt, http).await
+    }
+
+    /// As [`Hub::start`], with another way to access points and other times for them.
+    ///
+    /// # Errors
+    /// As [`Hub::start`].
+    pub async fn start_towards(
+        outside: Outside,
+        config: Config,
+        data: DataFolder,
+        mqtt: TcpListener,
+        http: TcpListener,
+    ) -> Result<Self, Error> {
         let started = Instant::now();
+        let (journal, recovered, running) = recovered::open(data.path().to_owned()).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
@@ -125,21 +171,49 @@ impl Hub {
             heartbeat: settings.heartbeat,
             started,
         };
-        let context = Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings));
+        let context =
+            Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings).with_journal(journal.clone()));
         let limits = fleet::Limits {
             restarts_max: config.limits.actor_restarts_max,
             restarts_within: ms(config.limits.actor_restarts_window_ms),
         };
         let fleet = Fleet::start(context, limits).await?;
+        let mut found = recovered::Found::new(recovered, &config);
         for device in credentials.list() {
-            fleet.add(config.name(&device)).await?;
+            let memory = found.take(&device);
+            fleet.remember(config.name(&device), memory).await?;
         }
-        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let (folder, endpoints, tokens) = (data.path().to_owned(), data.endpoints(), data.tokens());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
-        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config });
-        let ingress =
-            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let presses = Arc::new(Presses::of(config.buttons()));
+        let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
+        let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
+        let observer = observer_of(&fleet, &metrics, &audit);
+        let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
+        let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
+        let counted = Arc::new(observer::Counted(metrics.clone()));
+        let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
+        let lines = endpoint::Endpoints::new(Arc::new(server.clone()), counted, outside);
+        let parts = Parts {
+            fleet,
+            broker,
+            credentials,
+            endpoints,
+            tokens,
+            journal: journal.clone(),
+            access,
+            folder,
+            metrics,
+            audit,
+            config,
+            lines,
+            server,
+        };
+        let parts = Arc::new(parts);
+        let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
+        let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses)
+            .knowing(std::mem::take(&mut found.described));
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
@@ -152,9 +226,15 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(
+            parts.lines.clone(),
+            parts.config.clone(),
+            data.endpoints(),
+            stop_control.clone(),
+        ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, stop_control, stop_http, http_addr, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, data })
     }
 
     /// Where devices connect.
@@ -184,6 +264,11 @@ impl Hub {
         self.parts.fleet.shut_down().await;
         self.stop_control.cancel();
         self.stop_http.cancel();
+        let closed = self.parts.lines.stop().await;
+        if closed && let Err(error) = self.data.sockets_closed() {
+            tracing::warn!(%error, "the next start waits a minute before it dials relays");
+        }
+        let _ended_with_the_endpoints = self.dialled.await;
         let abort = self.http.abort_handle();
         if tokio::time::timeout(HTTP_STOP_MAX, self.http).await.is_err() {
             abort.abort();
@@ -194,6 +279,8 @@ impl Hub {
         self.upkeep.abort();
         let audit = self.parts.audit.clone();
         let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
+        let (running, journal) = (self.running, self.parts.journal.clone());
+        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
         tracing::info!("stopped");
     }
 }
@@ -211,9 +298,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        let observer = Arc::new(observer::Watching { metrics: self.metrics.clone(), auditor: self.auditor() });
-        let access = Arc::new(access::Policies::new(&self.config));
-        mcp::Server::new(self.fleet.clone(), access, self.config.scenes(), transport, observer)
+        self.server.over(transport)
     }
 
     fn auditor(&self) -> audited::Auditor {
@@ -229,11 +314,19 @@ impl Parts {
         self.metrics.quarantined_are(self.fleet.quarantined());
         let audited = self.audit.counts();
         self.metrics.audit_is(audited.written, audited.lost);
+        let journal = self.journal.counters();
+        let (written_bytes, commits) = (journal.written_bytes(), journal.commits());
+        self.metrics.journal_is(written_bytes, commits, journal.entries(), journal.not_kept());
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }
         self.metrics.render()
     }
+}
+
+fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit) -> Arc<dyn mcp::Observer> {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+    Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.

@@ -1,7 +1,7 @@
-//! What the MCP server tells, counted and kept.
+//! What the MCP server and the endpoints tell, counted and kept.
 
 use super::audited::Auditor;
-use crate::{mcp, metrics::Metrics, twin::words::RefusalWord};
+use crate::{endpoint, mcp, metrics::Metrics, twin::words::RefusalWord};
 
 /// Hands the MCP server's observations to the metrics and to the audit.
 pub(super) struct Watching {
@@ -30,5 +30,30 @@ impl mcp::Observer for Watching {
 
     fn session(&self, _: &'static str, _: &str, _: &str) {
         self.metrics.mcp_session_opened();
+    }
+}
+
+/// Hands what happens to connections to access points to the metrics.
+pub(super) struct Counted(pub(super) Metrics);
+
+impl endpoint::Observer for Counted {
+    fn are(&self, state: endpoint::State, count: usize) {
+        self.0.endpoints_are(state.as_str(), count);
+    }
+
+    fn connected(&self) {
+        self.0.endpoint_connected();
+    }
+
+    fn ended(&self, word: endpoint::EndWord) {
+        self.0.endpoint_ended(word.as_str());
+    }
+
+    fn late(&self) {
+        self.0.endpoint_call_late();
+    }
+
+    fn garbage(&self) {
+        self.0.endpoint_garbage();
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    property::{Property, PropertyName, Role},
+    property::{Class, Property, PropertyName, Role},
     twin::{
         Desired, Twin,
         evidence::required,
@@ -19,7 +19,33 @@ use crate::{
     },
 };
 
+/// How sure something must be kept before it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lasts {
+    /// Over the end of the process.
+    OverCrash,
+    /// Over a power cut.
+    OverPowerCut,
+}
+
 impl Twin {
+    /// Whether a wish may be sent only once its admission is in the journal: what must not be repeated must not be forgotten,
+    /// and a set point that was answered outlives a power cut (semantics 8.5).
+    pub fn is_recorded_first(&self, property: &str) -> Option<Lasts> {
+        let property = self.description.as_ref()?.property(property)?;
+        match (property.class, property.repeatable) {
+            (Class::Held, _) => Some(Lasts::OverPowerCut),
+            (Class::Momentary, false) => Some(Lasts::OverCrash),
+            (Class::Momentary, true) => None,
+        }
+    }
+
+    /// The same for an action.
+    pub fn is_action_recorded_first(&self, action: &str) -> Option<Lasts> {
+        let action = self.description.as_ref()?.action(action)?;
+        (!action.repeatable).then_some(Lasts::OverCrash)
+    }
+
     pub(super) fn set(&mut self, now: Instant, op: OpId, caller: CallerId, wish: Wish, answer_by: Instant) {
         let waiter = Waiter::new(op.clone(), caller, self.expires_at(answer_by));
         if let Some(reply) = self.store_offline(now, &wish, &waiter) {

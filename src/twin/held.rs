@@ -269,7 +269,51 @@ impl Twin {
     }
 }
 
+/// What of a held wish outlives the hub: what is wished, not how it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What it shall be.
+    pub value: Value,
+    /// The operation that it came with.
+    pub op: OpId,
+    /// Since when it is wished.
+    pub since: Instant,
+    /// Until when, if not for ever.
+    pub valid_until: Option<Instant>,
+    /// How often it was sent: part of the ids of its operations, so that none comes twice.
+    pub sent: u32,
+    /// Somebody at the device has changed it, and that counts.
+    pub overridden: bool,
+    /// It does not fit the description.
+    pub blocked: bool,
+}
+
 impl Held {
+    /// What of it outlives the hub.
+    pub fn kept(&self) -> Kept {
+        let Self { value, op, since, valid_until, sent, overridden, blocked, .. } = self.clone();
+        Kept { value, op, since, valid_until, sent, overridden, blocked }
+    }
+
+    /// Goes on after the hub began anew: it is wanted until the device says that it is so (semantics 5.8).
+    pub fn resumed(kept: Kept, now: Instant) -> Self {
+        let Kept { value, op, since, valid_until, sent, overridden, blocked } = kept;
+        Self {
+            value,
+            op,
+            since,
+            valid_until,
+            attempts: 0,
+            sent,
+            next_at: now,
+            met: overridden,
+            stored: None,
+            overridden,
+            blocked,
+            reason: None,
+        }
+    }
+
     fn wants(&self) -> bool {
         !self.met && !self.blocked
     }

@@ -141,6 +141,9 @@ pub struct Memory {
     pub unaccepted: BTreeSet<PropertyName>,
     /// Operations that were admitted and not ended, as the crash left them, for each of their callers.
     pub in_flight: Vec<Left>,
+    /// Operations that ended before, oldest first, as their callers were told: what a journal knows of an earlier process.
+    /// A crashed actor leaves none. Each with when it ended.
+    pub ended: Vec<(Instant, Left)>,
 }
 
 /// What a crashed actor left of one operation, for one of its callers.

@@ -38,10 +38,10 @@
 //! | [`words`] | the closed sets of words |
 
 mod action;
-mod admission;
+pub mod admission;
 mod drift;
 mod evidence;
-mod held;
+pub mod held;
 pub mod input;
 mod joining;
 pub mod gate;
@@ -275,6 +275,21 @@ impl Twin {
         self.state_report(now, None)
     }
 
+    /// Whose twin it is.
+    pub fn device(&self) -> &DeviceId {
+        &self.device
+    }
+
+    /// The wishes that outlive their operations (semantics 6.2).
+    pub fn held(&self) -> &BTreeMap<PropertyName, Held> {
+        &self.held
+    }
+
+    /// The properties that the owner has yet to accept (semantics 2.7).
+    pub fn unaccepted(&self) -> &BTreeSet<PropertyName> {
+        &self.unaccepted
+    }
+
     /// What a successor needs if this twin's actor crashes.
     pub fn memory(&self, now: Instant) -> Memory {
         Memory {
@@ -286,6 +301,7 @@ impl Twin {
             in_flight: self.left(now),
             held: self.held.clone(),
             unaccepted: self.unaccepted.clone(),
+            ended: Vec::new(),
         }
     }
 

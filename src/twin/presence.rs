@@ -129,7 +129,7 @@ impl Twin {
 
     /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
     pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
-        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight } = memory;
+        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight, ended } = memory;
         (self.held, self.unaccepted) = (held, unaccepted);
         self.line.connection = connection;
         self.line.last_heard = last_heard;
@@ -141,6 +141,9 @@ impl Twin {
             self.line.told_at = Some(now);
             self.set_presence(Presence::Online);
             self.expire_presence(now);
+        }
+        for (at, left) in ended {
+            self.remember_ended(at, left);
         }
         // Each operation once, whoever waited for it, under the id that the device knows.
         let mut by_operation: BTreeMap<OpId, Vec<Left>> = BTreeMap::new();

@@ -213,6 +213,7 @@ impl Twin {
             superseded_by: operation.superseded_by.clone(),
             limited: operation.limited,
             kept: !success && outcome != Outcome::Working && self.pursues(&operation.property, operation.wish.as_ref()),
+            recorded: true,
         }
     }
 
@@ -267,6 +268,24 @@ impl Twin {
             before: None,
             reports_done: false,
             undone: false,
+            settled,
+        });
+    }
+
+    /// Records what an earlier process had ended: to be told, never to be amended, since nobody knows any more what it
+    /// would be judged by.
+    pub(super) fn remember_ended(&mut self, ended_at: Instant, left: Left) {
+        let Left { caller, hears, settled } = left;
+        let waiter = Waiter { op: settled.op.clone(), caller, behind: Duration::ZERO, expires_at: ended_at, hears };
+        self.remember(Record {
+            admitted_at: ended_at.checked_sub(settled.elapsed).unwrap_or(ended_at),
+            waiters: vec![waiter],
+            ended_at,
+            required: Evidence::Sensor,
+            predicate: None,
+            before: None,
+            reports_done: false,
+            undone: true,
             settled,
         });
     }

@@ -159,6 +159,8 @@ words! {
         CodeExpired = "code_expired",
         /// A confirmation code that came back faster than a person can speak.
         CodeTooEarly = "code_too_early",
+        /// The person was asked, and said no.
+        Declined = "declined",
         /// The device is not connected.
         Offline = "offline",
         /// A relative wish, and the device does not tell what it would start from.
@@ -175,6 +177,8 @@ words! {
         DeadlineTooShort = "deadline_too_short",
         /// The hub's message bus is down.
         BrokerDown = "broker_down",
+        /// What must be written down first could not be: the disk is full, or stalls.
+        JournalDown = "journal_down",
         /// The device's actor failed too often and was set aside.
         Quarantined = "quarantined",
         /// The hub is stopping.
@@ -369,6 +373,8 @@ pub struct Settled {
     pub limited: bool,
     /// It is no success, and the wish is a set point that stays: the hub sends it again (semantics 6.2).
     pub kept: bool,
+    /// The journal has it; `false` where it could not keep up and the answer went out all the same (semantics 8.5).
+    pub recorded: bool,
 }
 
 /// Why nothing was begun: the facts behind a [`RefusalWord`].
@@ -425,6 +431,24 @@ pub enum Refusal {
         /// What was wrong and what is allowed.
         error: ValueError,
     },
+    /// A person has to agree first (semantics 7.2).
+    ConfirmationRequired,
+    /// Nothing waits under that code.
+    CodeWrong {
+        /// How often another one may be tried; 0: the question is gone.
+        left: u32,
+    },
+    /// The question was put too long ago.
+    CodeExpired,
+    /// No person answers so quickly; the question is gone.
+    CodeTooEarly,
+    /// Too many wrong codes.
+    LockedOut {
+        /// How much longer none is taken.
+        left: Duration,
+    },
+    /// The person said no.
+    Declined,
     /// The property cannot be set.
     Forbidden {
         /// The property.
@@ -464,6 +488,8 @@ pub enum Refusal {
     },
     /// The bus is down.
     BrokerDown,
+    /// What must be written down first could not be.
+    JournalDown,
     /// The device's actor was set aside.
     Quarantined,
     /// The hub is stopping.
@@ -480,6 +506,12 @@ impl Refusal {
             Self::MissingArgument { .. } => RefusalWord::MissingArgument,
             Self::UnknownArgument { .. } => RefusalWord::UnknownArgument,
             Self::InvalidArgument { .. } | Self::InvalidValue { .. } => RefusalWord::InvalidValue,
+            Self::ConfirmationRequired => RefusalWord::ConfirmationRequired,
+            Self::CodeWrong { .. } => RefusalWord::CodeWrong,
+            Self::CodeExpired => RefusalWord::CodeExpired,
+            Self::CodeTooEarly => RefusalWord::CodeTooEarly,
+            Self::LockedOut { .. } => RefusalWord::RateLimited,
+            Self::Declined => RefusalWord::Declined,
             Self::Forbidden { .. } | Self::NotAccepted { .. } => RefusalWord::Forbidden,
             Self::VerifierOffline { .. } => RefusalWord::VerifierOffline,
             Self::Offline { .. } => RefusalWord::Offline,
@@ -488,6 +520,7 @@ impl Refusal {
             Self::QueueFull { .. } => RefusalWord::QueueFull,
             Self::DeadlineTooShort { .. } => RefusalWord::DeadlineTooShort,
             Self::BrokerDown => RefusalWord::BrokerDown,
+            Self::JournalDown => RefusalWord::JournalDown,
             Self::Quarantined => RefusalWord::Quarantined,
             Self::ShuttingDown => RefusalWord::ShuttingDown,
         }
@@ -551,6 +584,7 @@ impl Settled {
             superseded_by: None,
             limited: false,
             kept: false,
+            recorded: true,
         }
     }
 }

@@ -62,6 +62,7 @@ pub(super) fn settled() -> impl Strategy<Value = Settled> {
         superseded_by: f.0.1,
         limited: f.0.2,
         kept: kept && !f.1.is_success(),
+        recorded: true,
     })
 }
 

@@ -1,0 +1,269 @@
+//! What the actor writes into the journal, and what waits for it (semantics 8.5): the record of an operation is committed
+//! before its answer goes out, and the admission of what must not be forgotten before its command does.
+//!
+//! Decides nothing about devices: it compares what the twin holds with what was written.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
+
+use ractor::{ActorRef, RpcReplyPort};
+
+use super::{DeviceMsg, hand_over, now};
+use crate::{
+    journal::{Admission, Entry, HeldRow, Journal, Lasting, OperationRow, form},
+    metrics::Metrics,
+    property::{DeviceId, PropertyName},
+    twin::{
+        Twin,
+        admission::Lasts,
+        held::Kept,
+        input::Left,
+        wish::CallerId,
+        words::{OpId, Refusal, Reply, Settled},
+    },
+};
+
+/// A caller that waits for its answer.
+pub(super) struct Waiting {
+    pub(super) port: RpcReplyPort<Reply>,
+    /// Whose call it is: part of the record.
+    pub(super) caller: CallerId,
+    /// When it must have its answer, recorded or not.
+    pub(super) answer_by: Instant,
+}
+
+/// One device's part of the journal.
+#[derive(Default)]
+pub(super) struct Book {
+    journal: Option<Journal>,
+    /// Operations that the journal has as taken in, by the ids of their callers' calls, with whose they are.
+    open: BTreeMap<OpId, CallerId>,
+    /// Those of them whose admission is still being written: the twin does not know them yet.
+    pending: BTreeSet<OpId>,
+    /// The set points as the journal has them.
+    held: BTreeMap<PropertyName, Kept>,
+    /// The properties that the owner has yet to accept, as the journal has them.
+    unaccepted: BTreeSet<PropertyName>,
+    /// What the device said that it has, and the journal has not: written with what follows from it.
+    said: Option<String>,
+}
+
+impl Book {
+    /// A book of a device; without a journal it writes nothing.
+    pub(super) fn new(journal: Option<Journal>) -> Self {
+        Self { journal, ..Self::default() }
+    }
+
+    /// What the journal had of this device before there was this actor.
+    pub(super) fn resume(&mut self, twin: &Twin, left: &[Left]) {
+        (self.held, self.unaccepted) = (held(twin), twin.unaccepted().clone());
+        self.open = left.iter().map(|left| (left.settled.op.clone(), left.caller.clone())).collect();
+    }
+
+    /// The device said something new of what it has.
+    pub(super) fn described(&mut self, said: Option<String>) {
+        self.said = said.or(self.said.take());
+    }
+
+    /// Writes an admission first where it must be, and sends the message to the actor again once that is kept. `None` if so;
+    /// else the message goes on.
+    pub(super) fn first(
+        &mut self,
+        me: &ActorRef<DeviceMsg>,
+        twin: &Twin,
+        metrics: &Metrics,
+        message: DeviceMsg,
+    ) -> Option<DeviceMsg> {
+        let Some(journal) = self.journal.clone() else { return Some(message) };
+        let Some((op, caller, what, wish, lasts)) = message.asks(twin) else { return Some(message) };
+        if self.pending.remove(&op) {
+            return Some(message);
+        }
+        let Some(lasts) = lasts else { return Some(message) };
+        let settled = Settled::unknown(op.clone(), twin.device().clone(), what, wish);
+        let kept = journal.keep(vec![admission(&caller, &settled)], lasting(lasts));
+        self.open.insert(op.clone(), caller);
+        self.pending.insert(op.clone());
+        let (me, metrics) = (me.clone(), metrics.clone());
+        tokio::spawn(async move {
+            let kept = match kept {
+                Ok(kept) => kept.await.is_ok_and(|kept| kept.is_ok()),
+                Err(_not_taken) => false,
+            };
+            // Whoever stopped waiting meanwhile is not known to the twin yet: nothing begins for nobody.
+            let next = match (kept, message) {
+                (true, message) if message.is_waited_for() => message,
+                (false, DeviceMsg::Set { port, .. } | DeviceMsg::Run { port, .. }) => {
+                    metrics.call_refused(Refusal::JournalDown.word());
+                    hand_over(&metrics, port, Reply::Refused(Refusal::JournalDown));
+                    DeviceMsg::Cancel(op)
+                }
+                (_, _nobody_waits) => DeviceMsg::Cancel(op),
+            };
+            let _stopped = me.cast(next);
+        });
+        None
+    }
+
+    /// A caller stopped waiting, or was refused, before the twin knew of it.
+    pub(super) fn given_up(&mut self, op: &OpId) {
+        if self.pending.remove(op) {
+            self.open.remove(op);
+            if let Some(journal) = &self.journal {
+                journal.queue(vec![Entry::NotTaken { op: op.to_string() }]);
+            }
+        }
+    }
+
+    /// Answers a caller once its record is kept, or when its time is up.
+    pub(super) fn answer(&mut self, twin: &Twin, metrics: &Metrics, op: &OpId, waiting: Waiting, reply: Reply) {
+        let Waiting { port, caller, answer_by } = waiting;
+        let (Some(journal), Reply::Settled(settled)) = (self.journal.clone(), &reply) else {
+            return hand_over(metrics, port, reply);
+        };
+        let (mut entries, mut lasting) = (self.held_changes(twin), Lasting::Process);
+        if !entries.is_empty() {
+            lasting = Lasting::PowerCut;
+        }
+        entries.push(record(&caller, settled));
+        if settled.outcome != crate::twin::words::Outcome::Working {
+            self.open.remove(op);
+        }
+        let kept = journal.keep(entries, lasting);
+        let (metrics, mut reply) = (metrics.clone(), reply);
+        tokio::spawn(async move {
+            let kept = match kept {
+                Ok(kept) => tokio::time::timeout_at(answer_by.into(), kept).await.is_ok_and(|kept| kept == Ok(Ok(()))),
+                Err(_not_taken) => false,
+            };
+            if let (false, Reply::Settled(settled)) = (kept, &mut reply) {
+                settled.recorded = false;
+                metrics.answered_unrecorded();
+            }
+            hand_over(&metrics, port, reply);
+        });
+    }
+
+    /// Writes down what has come and gone since, without anybody waiting for it.
+    pub(super) fn catch_up(&mut self, twin: &Twin, in_flight: &[Left]) {
+        if self.journal.is_none() {
+            return;
+        }
+        let mut entries = self.held_changes(twin);
+        let device = twin.device();
+        // In one commit: a lock that appeared must not be found after a crash without the word that it is not accepted.
+        if let Some(json) = self.said.take() {
+            entries.push(Entry::Described { device: device.to_string(), json });
+        }
+        if *twin.unaccepted() != self.unaccepted {
+            self.unaccepted = twin.unaccepted().clone();
+            entries.push(Entry::Named { name: unaccepted_name(device), value: form::names(&self.unaccepted) });
+        }
+        for left in in_flight.iter().filter(|left| !self.open.contains_key(&left.settled.op)) {
+            entries.push(admission(&left.caller, &left.settled));
+        }
+        let now_open: BTreeSet<&OpId> = in_flight.iter().map(|left| &left.settled.op).collect();
+        let now = now();
+        for (op, caller) in self.open.iter().filter(|(op, _)| !now_open.contains(op) && !self.pending.contains(op)) {
+            entries.push(match twin.check(now, Some(op)) {
+                Some(settled) => record(caller, &settled),
+                None => Entry::NotTaken { op: op.to_string() },
+            });
+        }
+        if !entries.is_empty() {
+            self.open.retain(|op, _| self.pending.contains(op));
+            self.open.extend(in_flight.iter().map(|left| (left.settled.op.clone(), left.caller.clone())));
+            if let Some(journal) = &self.journal {
+                journal.queue(entries);
+            }
+        }
+    }
+
+    /// An answer that was given is not true any more: the record says so.
+    pub(super) fn amend(&self, caller: &CallerId, settled: &Settled) {
+        if let Some(journal) = &self.journal {
+            journal.queue(vec![record(caller, settled)]);
+        }
+    }
+
+    /// Nothing is left of a device that was removed, but its operations.
+    pub(super) fn forget(&mut self, device: &DeviceId) {
+        if let Some(journal) = self.journal.take() {
+            let value = form::names(&BTreeSet::new());
+            let nothing = Entry::Named { name: unaccepted_name(device), value };
+            journal.queue(vec![Entry::Forgotten { device: device.to_string() }, nothing]);
+        }
+    }
+
+    /// The set points that are not as the journal has them.
+    fn held_changes(&mut self, twin: &Twin) -> Vec<Entry> {
+        if self.journal.is_none() || (twin.held().is_empty() && self.held.is_empty()) {
+            return Vec::new();
+        }
+        let device = twin.device();
+        let clock = form::Clock::now();
+        let mut entries = Vec::new();
+        for (property, held) in twin.held() {
+            let kept = held.kept();
+            let known = self.held.get(property);
+            // How often it was sent alone is no change worth a write: the ids of its sendings skip a hundred at a restart.
+            let same = known.is_some_and(|known| {
+                Kept { sent: kept.sent, ..known.clone() } == kept && kept.sent < known.sent + form::SENT_STEP
+            });
+            if !same {
+                entries.push(Entry::Held(HeldRow {
+                    device: device.to_string(),
+                    property: property.to_string(),
+                    json: form::held(held, clock),
+                }));
+                self.held.insert(property.clone(), kept);
+            }
+        }
+        self.held.retain(|property, _| {
+            let stays = twin.held().contains_key(property);
+            if !stays {
+                entries.push(Entry::Unheld { device: device.to_string(), property: property.to_string() });
+            }
+            stays
+        });
+        entries
+    }
+}
+
+/// Under which name the properties of a device are kept that its owner has yet to accept (semantics 2.7).
+pub(crate) fn unaccepted_name(device: &DeviceId) -> String {
+    format!("unaccepted/{device}")
+}
+
+fn held(twin: &Twin) -> BTreeMap<PropertyName, Kept> {
+    twin.held().iter().map(|(property, held)| (property.clone(), held.kept())).collect()
+}
+
+fn lasting(lasts: Lasts) -> Lasting {
+    match lasts {
+        Lasts::OverCrash => Lasting::Process,
+        Lasts::OverPowerCut => Lasting::PowerCut,
+    }
+}
+
+fn admission(caller: &CallerId, settled: &Settled) -> Entry {
+    Entry::Admitted(Admission {
+        op: settled.op.to_string(),
+        device: settled.device.to_string(),
+        what: settled.property.to_string(),
+        caller: caller.to_string(),
+        at_ms: form::Clock::now().unix_ms(),
+        json: form::operation(caller, settled),
+    })
+}
+
+fn record(caller: &CallerId, settled: &Settled) -> Entry {
+    Entry::Ended(OperationRow {
+        op: settled.op.to_string(),
+        device: settled.device.to_string(),
+        at_ms: form::Clock::now().unix_ms(),
+        json: form::operation(caller, settled),
+    })
+}

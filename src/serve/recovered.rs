@@ -1,0 +1,92 @@
+//! What the journal knows of an earlier process, in the words of the twins.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use super::Error;
+use crate::{
+    config::Config,
+    device::unaccepted_name,
+    dialect::native::{self, Heard},
+    journal::{Journal, Recovered, Retention, Running, form},
+    property::{Description, DeviceId},
+    twin::{
+        Hears,
+        input::{Left, Memory},
+    },
+};
+
+/// Opens the journal of a data folder.
+pub(super) async fn open(folder: PathBuf) -> Result<(Journal, Recovered, Running), Error> {
+    let opening = move || Journal::open(&folder, Retention::default());
+    Ok(tokio::task::spawn_blocking(opening).await.map_err(|_| Error::Recovery)??)
+}
+
+/// What was found, by device.
+pub(super) struct Found {
+    memories: BTreeMap<DeviceId, Memory>,
+    /// What each device said last that it has.
+    pub(super) described: HashMap<DeviceId, Arc<Description>>,
+}
+
+impl Found {
+    /// Reads all rows. One that cannot be read is left out and told: it is of another version, or somebody has changed it.
+    pub(super) fn new(recovered: Recovered, config: &Config) -> Self {
+        let clock = form::Clock::now();
+        let mut found = Self { memories: BTreeMap::new(), described: HashMap::new() };
+        let mut unreadable = 0_usize;
+        for (device, json) in &recovered.descriptions {
+            match (DeviceId::new(device), native::decode(json.as_bytes(), false)) {
+                (Ok(device), Ok((Heard::Hello(hello), _))) => {
+                    let in_force = Arc::new(config.overridden(&device, &hello.description));
+                    found.of(&device).description = Some(in_force);
+                    found.described.insert(device, hello.description);
+                }
+                _ => unreadable += 1,
+            }
+        }
+        for device in found.described.keys().cloned().collect::<Vec<_>>() {
+            let unaccepted = recovered.named.get(&unaccepted_name(&device)).and_then(|json| form::names_of(json));
+            found.of(&device).unaccepted = unaccepted.unwrap_or_default();
+        }
+        for row in &recovered.held {
+            match (DeviceId::new(&row.device), form::held_of(&row.json, clock)) {
+                (Ok(device), Some(held)) => {
+                    found.of(&device).held.insert(row.property.as_str().into(), held);
+                }
+                _ => unreadable += 1,
+            }
+        }
+        for row in &recovered.operations {
+            match form::operation_of(&row.json) {
+                Some((caller, settled)) => {
+                    let ended = clock.at(row.at_ms);
+                    let hears = Hears::Told { outcome: settled.outcome, at: ended };
+                    found.of(&settled.device.clone()).ended.push((ended, Left { caller, hears, settled }));
+                }
+                None => unreadable += 1,
+            }
+        }
+        for row in &recovered.admitted {
+            match form::left_of(&row.json) {
+                Some(left) => found.of(&left.settled.device.clone()).in_flight.push(left),
+                None => unreadable += 1,
+            }
+        }
+        let (operations, held) = (recovered.operations.len(), recovered.held.len());
+        tracing::info!(operations, held, interrupted = recovered.admitted.len(), unreadable, "the journal is read");
+        found
+    }
+
+    /// What is known of one device. Its operations are as many as its twin would remember anyway: the twin forgets the oldest.
+    pub(super) fn take(&mut self, device: &DeviceId) -> Memory {
+        self.memories.remove(device).unwrap_or_default()
+    }
+
+    fn of(&mut self, device: &DeviceId) -> &mut Memory {
+        self.memories.entry(device.clone()).or_default()
+    }
+}
