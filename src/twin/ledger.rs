@@ -1,12 +1,8 @@
-//! What must be kept of an input's effects, and which of them wait for that (semantics 5.8, 8.5). Pure, as the twin is: it
-//! says what is to be kept; whoever drives the twin has the journal.
+//! What of a device must be kept, and what waits for that (semantics 5.8, 8.5). Pure, as the twin is: it says which facts are to
+//! be kept; whoever drives the twin has the journal, and keeps them in the order in which they were told.
 //!
-//! After each [`Twin::apply`]: drain the effects, [`Ledger::note`] them, give [`Noted::facts`] to the journal as one commit,
-//! and let those effects that [`Noted::waits`] names go out only once that commit is there. The rest goes out at once; what
-//! goes to a device stays in order behind what waits. A commit that the disk refuses lets everything go, with
-//! `recorded: false`; an answer goes out by its caller's limit in any case.
-//!
-//! A hub that starts again makes a [`Memory`] of what it finds: [`Kept::held`] and [`interrupted`].
+//! A call goes by [`Ledger::first`] before the twin hears of it, each answer by [`Ledger::answer`], and after each input
+//! [`Ledger::catch_up`] tells what else has come and gone. Nothing here decides about devices.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,225 +10,175 @@ use std::{
 };
 
 use crate::{
-    property::{Class, DeviceId, PropertyName, Value},
+    property::{Class, PropertyName, Value},
     twin::{
-        Twin,
-        held::Held,
-        input::{Command, Effect, Left, Memory},
+        Hears, Twin,
+        admission::Lasts,
+        held::{Held, Kept},
+        input::Left,
         planted::{self, Planted},
-        waiter::Hears,
         wish::CallerId,
-        words::{OpId, Outcome, Reason, Reply, Settled},
+        words::{OpId, Outcome, Settled},
     },
 };
 
-/// How sure something must be kept before what waits for it goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sure {
-    /// Over the end of the process.
-    Process,
-    /// Over a power cut, too: set points and what must not be done twice.
-    PowerCut,
+/// So many sendings of a held wish may go unwritten: the ids of its sendings skip as many when the hub begins anew.
+pub const SENT_STEP: u32 = 100;
+
+/// A call, before the twin has heard of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// Its id.
+    pub op: OpId,
+    /// Who asks.
+    pub caller: CallerId,
+    /// The property or action.
+    pub what: PropertyName,
+    /// The value, where one was named.
+    pub wish: Option<Value>,
+    /// Whether it must be kept first, and how surely.
+    pub first: Option<Lasts>,
 }
 
 /// One thing to keep.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
-    /// An operation was taken in.
-    Admitted(Admitted),
-    /// What is known of an operation, for one of its callers; it takes the place of what was known before.
-    Known {
-        /// It.
-        settled: Box<Settled>,
-        /// Whether it has ended: no longer an open admission.
-        ended: bool,
-    },
-    /// Nothing came of an operation that was taken in: it was refused, or its caller left before anything was sent.
-    Dropped {
-        /// Its id.
-        op: OpId,
-    },
-    /// What is held of a property; `None`: nothing any more.
-    Held {
-        /// The property.
-        property: PropertyName,
-        /// The set point.
-        kept: Option<Kept>,
-    },
+    /// An operation was taken in, by one of its callers.
+    Admitted(CallerId, Box<Settled>),
+    /// What is known of an operation, by one of its callers; it takes the place of what was known before, and of its
+    /// admission.
+    Known(CallerId, Box<Settled>),
+    /// Nothing came of an operation that was taken in.
+    NotTaken(OpId),
+    /// A set point.
+    Held(PropertyName, Box<Held>),
+    /// A set point is no more.
+    Unheld(PropertyName),
 }
 
-/// An operation that was taken in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Admitted {
-    /// Its id.
-    pub op: OpId,
-    /// Who asked.
-    pub caller: CallerId,
-    /// Its property or action.
-    pub what: PropertyName,
-    /// The value, where one was named.
-    pub wish: Option<Value>,
-}
-
-/// A set point as it is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
-    /// The value.
-    pub value: Value,
-    /// The operation that it came with.
-    pub op: OpId,
-    /// Until when it is valid, on the clock of the run that keeps it.
-    pub valid_until: Option<Instant>,
-    /// Somebody at the device has changed it, and that counts (semantics 6.2).
-    pub overridden: bool,
-}
-
-impl Kept {
-    /// The set point in a hub that starts again at `now`. `epoch` grows with each start: the ids of its sendings are others
-    /// than those of earlier runs.
-    pub fn held(self, now: Instant, epoch: u16) -> Held {
-        Held {
-            value: self.value,
-            op: self.op,
-            since: now,
-            valid_until: self.valid_until,
-            attempts: 0,
-            sent: u32::from(epoch) << 16,
-            next_at: now,
-            met: self.overridden,
-            stored: None,
-            overridden: self.overridden,
-            blocked: false,
-            reason: None,
-        }
-    }
-}
-
-/// An operation that was found admitted and not ended: its end is not known, and nobody waits for it any more.
-pub fn interrupted(device: DeviceId, admitted: Admitted) -> Left {
-    let Admitted { op, caller, what, wish } = admitted;
-    let settled = Settled { reason: Some(Reason::HubStopping), ..Settled::unknown(op, device, what, wish) };
-    Left { caller, hears: Hears::Gone, settled }
-}
-
-/// What came of one input.
-#[derive(Debug, Default, PartialEq)]
-pub struct Noted {
-    /// To be kept, in this order, in one commit.
-    pub facts: Vec<Fact>,
-    /// The places of the effects that wait for it, and for all that was given to be kept before; how sure it must be.
-    pub waits: BTreeMap<usize, Sure>,
-}
-
-impl Noted {
-    /// How sure the commit must be.
-    pub fn sure(&self) -> Sure {
-        self.waits.values().copied().max().unwrap_or(Sure::Process)
-    }
-}
-
-/// What was given to be kept of one device, as far as it can change.
+/// What was told to be kept of one device, as far as it can change.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// Operations that were taken in and have not ended; bounded as the twin's are.
-    open: BTreeSet<OpId>,
-    /// What was given of each property that was ever held; at most those that were ever described.
-    held: BTreeMap<PropertyName, Option<Kept>>,
-    /// Something that was given was not kept.
-    lost: bool,
+    /// Operations that were taken in and have not ended, by the ids of their callers' calls; bounded as the twin's are.
+    open: BTreeMap<OpId, CallerId>,
+    /// Those of them whose admission is still being written: the twin does not know them yet.
+    pending: BTreeSet<OpId>,
+    /// Set points.
+    held: BTreeMap<PropertyName, Kept>,
 }
 
 impl Ledger {
-    /// The ledger of a twin that goes on with a memory, after its actor or the hub has started again.
-    pub fn after(memory: &Memory) -> Self {
-        Self {
-            open: memory.in_flight.iter().map(|left| left.settled.op.clone()).collect(),
-            held: memory.held.iter().map(|(name, held)| (name.clone(), Some(held.kept()))).collect(),
-            lost: false,
-        }
+    /// Goes on with what was kept before there was this twin.
+    pub fn resume(&mut self, twin: &Twin, left: &[Left]) {
+        self.held = twin.held().iter().map(|(property, held)| (property.clone(), held.kept())).collect();
+        self.open = left.iter().map(|left| (left.settled.op.clone(), left.caller.clone())).collect();
     }
 
-    /// The disk has refused something: what is held is given once more with the next input.
-    pub fn not_kept(&mut self) {
-        self.lost = true;
+    /// The admission that must be kept before the twin may hear of a call, and how surely; `None`: it goes on. Asked again for
+    /// the same call, it is kept.
+    pub fn first(&mut self, twin: &Twin, asked: &Asked) -> Option<(Fact, Lasts)> {
+        if self.pending.remove(&asked.op) || planted::is(Planted::AdmissionNotAwaited) {
+            return None;
+        }
+        let lasts = asked.first?;
+        let settled =
+            Settled::unknown(asked.op.clone(), twin.device().clone(), asked.what.clone(), asked.wish.clone());
+        self.open.insert(asked.op.clone(), asked.caller.clone());
+        self.pending.insert(asked.op.clone());
+        Some((Fact::Admitted(asked.caller.clone(), Box::new(settled)), lasts))
     }
 
-    /// What came of an input. `admitting` is the call that it was, if it was one.
-    pub fn note(&mut self, now: Instant, twin: &Twin, admitting: Option<Admitted>, effects: &[Effect]) -> Noted {
-        let mut noted = Noted::default();
-        if let Some(admitted) = admitting.filter(|admitted| twin.is_open(&admitted.op)) {
-            self.open.insert(admitted.op.clone());
-            noted.facts.push(Fact::Admitted(admitted));
-        }
-        self.note_held(twin, &mut noted);
-        for (at, effect) in effects.iter().enumerate() {
-            match effect {
-                Effect::Send(Command::Set { op, .. } | Command::Run { op, .. }) if twin.commits_first(op) => {
-                    if !planted::is(Planted::AdmissionNotAwaited) {
-                        noted.waits.insert(at, Sure::PowerCut);
-                    }
-                }
-                Effect::Reply { op, reply: Reply::Settled(settled) } => {
-                    let ended = !twin.is_open(op) && settled.outcome != Outcome::Working;
-                    noted.facts.push(Fact::Known { settled: settled.clone(), ended });
-                    if ended {
-                        self.open.remove(op);
-                    }
-                    let sure = if twin.holds(&settled.property) { Sure::PowerCut } else { Sure::Process };
-                    if !planted::is(Planted::ReplyBeforeCommit) {
-                        noted.waits.insert(at, sure);
-                    }
-                }
-                Effect::Owed { correction, .. } => {
-                    let settled = Box::new(correction.settled.clone());
-                    self.open.remove(&settled.op);
-                    noted.facts.push(Fact::Known { settled, ended: true });
-                }
-                Effect::Send(_)
-                | Effect::Ask { .. }
-                | Effect::Reply { .. }
-                | Effect::State { .. }
-                | Effect::StageLeft { .. }
-                | Effect::Ended { .. }
-                | Effect::LateSuccess { .. }
-                | Effect::Reverted { .. }
-                | Effect::LocalOverride { .. }
-                | Effect::Presence(_)
-                | Effect::Described(_)
-                | Effect::Malformed { .. }
-                | Effect::StaleHello { .. }
-                | Effect::Ignored(_) => {}
+    /// A caller stopped waiting, or was refused, before the twin knew of it.
+    pub fn given_up(&mut self, op: &OpId) -> Option<Fact> {
+        let pending = self.pending.remove(op);
+        self.open.remove(op);
+        pending.then(|| Fact::NotTaken(op.clone()))
+    }
+
+    /// What must be kept before a caller may hear how its operation ended, or how far it is. What is held goes with it: an
+    /// answer that is recorded is one whose set point outlives a power cut.
+    pub fn answer(&mut self, twin: &Twin, caller: &CallerId, settled: &Settled) -> (Vec<Fact>, Lasts) {
+        let (mut facts, mut lasts) = (self.held_changes(twin), Lasts::OverCrash);
+        if twin.holds(&settled.property) {
+            lasts = Lasts::OverPowerCut;
+            let told = facts.iter().any(|fact| matches!(fact, Fact::Held(name, _) if *name == settled.property));
+            if let (false, Some(held)) = (told, twin.held().get(&settled.property)) {
+                // It was told before, but nobody waited for it.
+                facts.push(Fact::Held(settled.property.clone(), Box::new(held.clone())));
             }
         }
-        // What ended while nobody listened.
-        let over: Vec<OpId> = self.open.iter().filter(|op| !twin.is_open(op)).cloned().collect();
-        for op in over {
+        facts.push(Fact::Known(caller.clone(), Box::new(settled.clone())));
+        if !is_open(settled) {
+            self.open.remove(&settled.op);
+        }
+        (facts, lasts)
+    }
+
+    /// What has come and gone since, with nobody waiting for it.
+    pub fn catch_up(&mut self, now: Instant, twin: &Twin, in_flight: &[Left]) -> Vec<Fact> {
+        let mut facts = self.held_changes(twin);
+        if self.open.is_empty() && in_flight.is_empty() {
+            return facts;
+        }
+        for left in in_flight {
+            if !self.open.contains_key(&left.settled.op) && is_awaited(left) {
+                facts.push(Fact::Admitted(left.caller.clone(), Box::new(left.settled.clone())));
+                self.open.insert(left.settled.op.clone(), left.caller.clone());
+            }
+        }
+        let gone = |op: &OpId| in_flight.iter().all(|left| left.settled.op != *op) && !self.pending.contains(op);
+        let over: Vec<(OpId, CallerId)> =
+            self.open.iter().filter(|(op, _)| gone(op)).map(|(op, caller)| (op.clone(), caller.clone())).collect();
+        for (op, caller) in over {
             self.open.remove(&op);
-            noted.facts.push(match twin.check(now, Some(&op)).filter(|settled| settled.outcome != Outcome::Working) {
-                Some(settled) => Fact::Known { settled: Box::new(settled), ended: true },
-                None => Fact::Dropped { op },
+            facts.push(match twin.check(now, Some(&op)) {
+                Some(settled) => Fact::Known(caller, Box::new(settled)),
+                None => Fact::NotTaken(op),
             });
         }
-        noted
+        facts
     }
 
-    fn note_held(&mut self, twin: &Twin, noted: &mut Noted) {
-        if self.held.is_empty() && twin.held.is_empty() {
-            return;
+    /// The set points that are not as they were told.
+    fn held_changes(&mut self, twin: &Twin) -> Vec<Fact> {
+        if twin.held().is_empty() && self.held.is_empty() {
+            return Vec::new();
         }
-        for name in twin.held.keys() {
-            if !self.held.contains_key(name) {
-                self.held.insert(name.clone(), None);
+        let mut facts = Vec::new();
+        for (property, held) in twin.held() {
+            let kept = held.kept();
+            let known = self.held.get(property);
+            // How often it was sent alone is no change worth a write: the ids of its sendings skip a hundred at a restart.
+            let same = known.is_some_and(|known| {
+                Kept { sent: kept.sent, ..known.clone() } == kept && kept.sent < known.sent + SENT_STEP
+            });
+            if !same {
+                facts.push(Fact::Held(property.clone(), Box::new(held.clone())));
+                self.held.insert(property.clone(), kept);
             }
         }
-        let again = std::mem::take(&mut self.lost);
-        for (property, given) in &mut self.held {
-            let kept = twin.held.get(property).map(Held::kept);
-            if again || *given != kept {
-                noted.facts.push(Fact::Held { property: property.clone(), kept: kept.clone() });
-                *given = kept;
+        self.held.retain(|property, _| {
+            let stays = twin.held().contains_key(property);
+            if !stays {
+                facts.push(Fact::Unheld(property.clone()));
             }
-        }
+            stays
+        });
+        facts
+    }
+}
+
+/// Whether what was kept last of an operation is no end: a hub that starts again finds it interrupted.
+pub fn is_open(settled: &Settled) -> bool {
+    settled.outcome == Outcome::Working
+}
+
+/// Whether an end is to be kept for a caller: one that waits or was told something.
+fn is_awaited(left: &Left) -> bool {
+    match left.hears {
+        Hears::Waits => true,
+        Hears::Told { outcome, .. } => outcome == Outcome::Working,
+        Hears::Gone => false,
     }
 }
 
@@ -242,27 +188,9 @@ impl Twin {
         self.operations.values().any(|operation| operation.waiters.iter().any(|waiter| waiter.op == *op))
     }
 
-    /// Whether the admission of an operation is to be kept before its command goes out: what must not be done twice, and
-    /// set points (semantics 8.5).
-    pub fn commits_first(&self, op: &OpId) -> bool {
-        self.operations.get(op).is_some_and(|o| !o.repeatable() || (!o.is_run() && self.holds(&o.property)))
-    }
-
     /// Whether wishes for a property outlive their operation (semantics 2.6).
     pub fn holds(&self, property: &PropertyName) -> bool {
         let property = self.description.as_ref().and_then(|description| description.property(property));
         property.is_some_and(|property| property.class == Class::Held)
-    }
-}
-
-impl Held {
-    /// As it is kept.
-    pub fn kept(&self) -> Kept {
-        Kept {
-            value: self.value.clone(),
-            op: self.op.clone(),
-            valid_until: self.valid_until,
-            overridden: self.overridden,
-        }
     }
 }

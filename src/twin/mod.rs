@@ -16,7 +16,6 @@
 //! | `turns.rs` | whose operation begins next |
 //! | `relative.rs` | relative wishes become absolute |
 //! | `waiter.rs` | the callers of one operation |
-//! | [`gate`] | what waits for the journal, and goes out then |
 //! | [`ledger`] | what of it must be kept, and what waits for that |
 //! | [`planted`] | mistakes for the simulator to find; none in the hub |
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
@@ -44,7 +43,6 @@ mod evidence;
 pub mod held;
 pub mod input;
 mod joining;
-pub mod gate;
 pub mod ledger;
 mod operation;
 pub mod owed;

@@ -227,8 +227,7 @@ impl Twin {
     /// Records what a crashed actor left in the middle; its callers heard it from the fleet (semantics 5.8).
     pub(super) fn remember_interrupted(&mut self, now: Instant, left: Vec<Left>) {
         let Some(mut settled) = left.first().map(|first| first.settled.clone()) else { return };
-        // A hub that starts again says so itself.
-        let reason = Some(settled.reason.unwrap_or(Reason::ActorRestarted));
+        let reason = Some(Reason::ActorRestarted);
         // The id that the device knows.
         settled.op = settled.joined.take().unwrap_or(settled.op);
         let told = Hears::Told { outcome: Outcome::Interrupted, at: now };

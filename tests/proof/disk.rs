@@ -6,8 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use truetwin_proof::{
     property::PropertyName,
     twin::{
-        ledger::{Admitted, Fact, Kept, Sure},
-        words::{OpId, Settled},
+        admission::Lasts,
+        held::Held,
+        ledger::{Fact, is_open},
+        wish::CallerId,
+        words::{OpId, Outcome, Settled},
     },
 };
 
@@ -18,7 +21,7 @@ const ORDERS_MAX: usize = 256;
 pub(crate) struct Order {
     pub(crate) device: usize,
     pub(crate) facts: Vec<Fact>,
-    pub(crate) sure: Sure,
+    pub(crate) sure: Lasts,
     /// The commit that somebody waits for.
     pub(crate) commit: Option<u64>,
 }
@@ -48,9 +51,10 @@ pub(crate) struct Done {
 /// What a hub finds at its start, of one device.
 #[derive(Default)]
 pub(crate) struct Found {
-    pub(crate) admitted: Vec<Admitted>,
-    pub(crate) known: BTreeMap<OpId, Settled>,
-    pub(crate) held: BTreeMap<PropertyName, Kept>,
+    /// What was taken in and has no end; what its caller was told, if anything.
+    pub(crate) admitted: Vec<(CallerId, Settled, Option<Outcome>)>,
+    pub(crate) known: Vec<(CallerId, Settled)>,
+    pub(crate) held: BTreeMap<PropertyName, Held>,
 }
 
 impl Disk {
@@ -88,7 +92,7 @@ impl Disk {
         if kept {
             self.kept.extend(admitted);
             self.log.push(commit);
-            if sure == Some(Sure::PowerCut) {
+            if sure == Some(Lasts::OverPowerCut) {
                 self.synced = self.log.len();
             }
         } else {
@@ -119,21 +123,26 @@ impl Disk {
         for (device, fact) in self.log.iter().flatten() {
             let of = &mut found[*device];
             match fact {
-                Fact::Admitted(admitted) => of.admitted.push(admitted.clone()),
-                Fact::Known { settled, ended } => {
-                    if *ended {
-                        of.admitted.retain(|admitted| admitted.op != settled.op);
-                    }
-                    of.known.insert(settled.op.clone(), settled.as_ref().clone());
+                Fact::Admitted(caller, settled) => of.admitted.push((caller.clone(), settled.as_ref().clone(), None)),
+                Fact::Known(caller, settled) => {
+                    of.admitted.retain(|(_, admitted, _)| admitted.op != settled.op);
+                    of.known.retain(|(_, known)| known.op != settled.op);
+                    of.known.push((caller.clone(), settled.as_ref().clone()));
                 }
-                Fact::Dropped { op } => of.admitted.retain(|admitted| admitted.op != *op),
-                Fact::Held { property, kept: Some(kept) } => {
-                    of.held.insert(property.clone(), kept.clone());
+                Fact::NotTaken(op) => of.admitted.retain(|(_, admitted, _)| admitted.op != *op),
+                Fact::Held(property, held) => {
+                    of.held.insert(property.clone(), held.as_ref().clone());
                 }
-                Fact::Held { property, kept: None } => {
+                Fact::Unheld(property) => {
                     of.held.remove(property);
                 }
             }
+        }
+        for of in &mut found {
+            // Its caller was told that it is at work, and its end was never written.
+            let open = of.known.extract_if(.., |(_, settled)| is_open(settled));
+            let open: Vec<_> = open.map(|(caller, settled)| (caller, settled, Some(Outcome::Working))).collect();
+            of.admitted.extend(open);
         }
         found
     }
@@ -142,9 +151,9 @@ impl Disk {
 /// The operations that are known once these facts are.
 fn admissions<'f>(facts: impl IntoIterator<Item = &'f Fact>) -> Vec<OpId> {
     let of = |fact: &Fact| match fact {
-        Fact::Admitted(admitted) => Some(admitted.op.clone()),
-        Fact::Held { kept, .. } => kept.as_ref().map(|kept| kept.op.clone()),
-        Fact::Known { .. } | Fact::Dropped { .. } => None,
+        Fact::Admitted(_, settled) | Fact::Known(_, settled) => Some(settled.op.clone()),
+        Fact::Held(_, held) => Some(held.kept().op),
+        Fact::NotTaken(_) | Fact::Unheld(_) => None,
     };
     facts.into_iter().filter_map(of).collect()
 }

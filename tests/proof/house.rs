@@ -12,7 +12,6 @@ use truetwin_proof::{
     property::{Action, Class, Description, DeviceId, Evidence, Kind, Predicate, Property, Role, Terms, Value, Verify},
     twin::{
         Twin,
-        gate::Gate,
         input::{Command, Effect, Input},
         ledger::{Fact, Ledger},
         settings::Settings,
@@ -165,6 +164,8 @@ pub(crate) struct Call {
     pub(crate) decided: u32,
     pub(crate) told: Vec<Outcome>,
     pub(crate) refused: bool,
+    pub(crate) caller: CallerId,
+    pub(crate) decided_at: Instant,
     /// How many changes of what is held there were when its answer was decided.
     pub(crate) promise: usize,
     /// What it heard, and whether that is said to be recorded.
@@ -193,6 +194,22 @@ pub(crate) struct Call {
     pub(crate) met: BTreeMap<Stage, u64>,
 }
 
+/// A call that waits for the disk before the twin hears of it.
+pub(crate) struct Deferred {
+    pub(crate) commit: u64,
+    pub(crate) op: OpId,
+    pub(crate) by: Instant,
+    pub(crate) input: Input,
+}
+
+/// An answer that waits for the disk.
+pub(crate) struct Answer {
+    pub(crate) commit: u64,
+    pub(crate) op: OpId,
+    pub(crate) outcome: Outcome,
+    pub(crate) by: Instant,
+}
+
 /// A device, its twin, and what lies between them.
 pub(crate) struct Unit {
     pub(crate) id: DeviceId,
@@ -205,7 +222,10 @@ pub(crate) struct Unit {
     pub(crate) tickets: BTreeMap<u64, OpId>,
     pub(crate) restarts: Restarts,
     pub(crate) ledger: Ledger,
-    pub(crate) gate: Gate,
+    /// Calls whose admission is being written, by the number of its commit.
+    pub(crate) deferred: Vec<Deferred>,
+    /// Answers whose record is being written.
+    pub(crate) answers: Vec<Answer>,
     /// The actor crashes over its next message.
     pub(crate) crash: bool,
     pub(crate) lag: u64,
@@ -267,6 +287,8 @@ pub(crate) struct House {
     /// Grows with each start of the hub.
     pub(crate) run: u64,
     pub(crate) disk: Disk,
+    /// Commits that the journal did not take, and whose they were.
+    pub(crate) refused: Vec<(usize, u64)>,
     pub(crate) disk_slow: bool,
     pub(crate) noise: u64,
     pub(crate) tally: Tally,
@@ -301,6 +323,7 @@ impl House {
             hub_up: true,
             run: 1,
             disk: Disk::default(),
+            refused: Vec::new(),
             disk_slow: false,
             noise: setting.noise,
             tally: Tally::default(),
@@ -340,7 +363,8 @@ impl House {
             tickets: BTreeMap::new(),
             restarts: Restarts::default(),
             ledger: Ledger::default(),
-            gate: Gate::default(),
+            deferred: Vec::new(),
+            answers: Vec::new(),
             crash: false,
             lag: 0,
             wake: u64::MAX,
@@ -445,6 +469,7 @@ fn description(kinds: Kinds) -> Arc<Description> {
         feedback: Evidence::Firmware,
         expected_ms: 300,
         repeatable: false,
+        confirmation: truetwin_proof::property::Confirmation::default(),
     };
     let level = if kinds.preempts { 3 } else { 2 };
     Arc::new(Description { properties: vec![property], actions: vec![press], level, ..Description::default() })

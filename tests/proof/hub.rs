@@ -8,11 +8,13 @@ use truetwin_proof::{
     property::Value,
     twin::{
         Hears, Twin,
-        gate::{Gate, Go},
+        admission::Lasts,
+        held::Held,
         input::{Command, Effect, Found, Input, Left, Memory},
-        ledger::{Admitted, Fact, Ledger, Sure, interrupted},
+        ledger::{Asked, Fact, Ledger},
         planted::{self, Planted},
         settings::Settings,
+        wish::CallerId,
         words::{OpId, Outcome, Reply, Settled, Stage},
     },
 };
@@ -21,13 +23,11 @@ use crate::{
     checks,
     disk::Order,
     fault::Fault,
-    house::{Call, For, House, Moment, Parcel, Thing},
+    house::{Answer, Call, Deferred, For, House, Moment, Parcel, Thing},
 };
 
 /// How often an actor may crash (`fleet::Limits`).
 const RESTARTS_MAX: usize = 5;
-/// The number of a commit that is refused at once.
-const NEVER: u64 = 0;
 const RESTARTS_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl House {
@@ -40,20 +40,38 @@ impl House {
             self.crash(unit, &input);
             return;
         }
+        if let Some((asked, by)) = asked(&self.units[unit].twin, &input) {
+            let of = &mut self.units[unit];
+            if let Some((fact, lasts)) = of.ledger.first(&of.twin, &asked) {
+                let commit = self.keep(unit, vec![fact], lasts, true);
+                self.units[unit].deferred.push(Deferred { commit, op: asked.op, by, input });
+                return self.settle_disk(unit);
+            }
+        }
+        if let Input::Cancel { op } = &input {
+            self.given_up(unit, op);
+        }
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             self.apply(unit, input, &mut inputs);
         }
-        self.open_gate(unit);
-        self.arm(unit);
+        self.settle_disk(unit);
         self.spring(unit);
+    }
+
+    /// Who gave up before the twin knew of it.
+    fn given_up(&mut self, unit: usize, op: &OpId) {
+        self.units[unit].deferred.retain(|deferred| deferred.op != *op);
+        if let Some(fact) = self.units[unit].ledger.given_up(op) {
+            self.keep(unit, vec![fact], Lasts::OverCrash, false);
+        }
     }
 
     fn apply(&mut self, unit: usize, input: Input, follow_ups: &mut Vec<Input>) {
         let now = self.time(self.now);
         self.tally.inputs += 1;
         self.before(unit, &input);
-        let admitting = admitting(&input);
+        let left = if let Input::Restored(memory) = &input { Some(memory.in_flight.clone()) } else { None };
         self.units[unit].twin.apply(now, input.clone());
         let mut effects = Vec::new();
         while let Some(effect) = self.units[unit].twin.poll() {
@@ -65,107 +83,120 @@ impl House {
             self.note_trace(&moment);
         }
         checks::after_each_input(self, &moment);
-        let of = &mut self.units[unit];
-        let noted = of.ledger.note(now, &of.twin, admitting, &moment.effects);
-        let held = noted.facts.iter().filter(|fact| matches!(fact, Fact::Held { .. })).cloned();
-        of.held_facts.extend(held);
-        let commit = self.keep(unit, noted.facts.clone(), noted.sure(), !noted.waits.is_empty());
-        for (at, effect) in moment.effects.into_iter().enumerate() {
-            let waits = commit.filter(|_| noted.waits.contains_key(&at));
-            follow_ups.extend(self.carry_out(unit, now, effect, waits));
+        for effect in moment.effects {
+            follow_ups.extend(self.carry_out(unit, now, effect));
         }
-        if commit == Some(NEVER) {
-            self.units[unit].gate.kept(NEVER, false);
+        let of = &mut self.units[unit];
+        if let Some(left) = left {
+            of.ledger.resume(&of.twin, &left);
+        }
+        let in_flight = if of.twin.in_flight() == 0 { Vec::new() } else { of.twin.memory(now).in_flight };
+        let facts = of.ledger.catch_up(now, &of.twin, &in_flight);
+        if !facts.is_empty() {
+            self.keep(unit, facts, Lasts::OverCrash, false);
         }
         self.note_pairs(unit);
     }
 
-    /// Gives facts to the journal. The commit that somebody waits for; `None`: nobody does, or it can't be kept and nobody
-    /// need wait.
-    fn keep(&mut self, unit: usize, facts: Vec<Fact>, sure: Sure, awaited: bool) -> Option<u64> {
-        if facts.is_empty() && !awaited {
-            return None;
-        }
+    /// Gives facts to the journal, as one commit behind all that was given before. Its number.
+    fn keep(&mut self, unit: usize, facts: Vec<Fact>, sure: Lasts, awaited: bool) -> u64 {
         self.commits += 1;
         let number = self.commits;
+        let held = facts.iter().filter(|fact| matches!(fact, Fact::Held(..) | Fact::Unheld(_))).cloned();
+        self.units[unit].held_facts.extend(held);
         if self.disk.waiting() == 0 {
             let slow = if self.disk_slow { self.random.below(4_000) } else { 0 };
             let at = self.now + self.random.below(4) + slow;
             self.put(at, unit, Parcel::Commit);
         }
-        let commit = awaited.then_some(number);
-        let taken = self.disk.give(Order { device: unit, facts, sure, commit });
-        if !taken {
-            self.units[unit].ledger.not_kept();
+        let taken = self.disk.give(Order { device: unit, facts, sure, commit: awaited.then_some(number) });
+        if !taken && awaited {
+            self.refused.push((unit, number));
         }
-        // Nobody waits for what is not even taken.
-        commit.map(|commit| if taken { commit } else { NEVER })
+        number
     }
 
     /// The disk has written what waited, or has not.
     pub(crate) fn committed(&mut self) {
-        let mut touched = BTreeSet::new();
-        for done in self.disk.commit() {
-            if let Some(commit) = done.commit {
-                self.units[done.device].gate.kept(commit, done.kept);
-            }
-            if !done.kept {
-                self.units[done.device].ledger.not_kept();
-            }
-            touched.insert(done.device);
-        }
+        let done = self.disk.commit();
         if self.disk.waiting() > 0 {
             let at = self.now + 50;
             self.put(at, 0, Parcel::Commit);
         }
-        for unit in touched {
-            self.open_gate(unit);
-            self.arm(unit);
-        }
-    }
-
-    /// Carries out what the gate lets go.
-    fn open_gate(&mut self, unit: usize) {
-        let now = self.time(self.now);
-        while let Some(go) = self.units[unit].gate.poll(now) {
-            match go {
-                Go::Send { command, at } => self.send(unit, at, command),
-                Go::NotWritten { op } => {
-                    let run = self.run;
-                    self.put(self.now, unit, Parcel::ToTwin { run, input: Input::NotWritten { op } });
-                }
-                Go::Answer { op, reply, recorded } => self.answered(unit, &op, &reply, recorded),
+        for done in done {
+            if let Some(commit) = done.commit {
+                self.kept(done.device, commit, done.kept);
+                self.settle_disk(done.device);
             }
         }
     }
 
+    /// What became of one commit that somebody waits for.
+    fn kept(&mut self, unit: usize, commit: u64, kept: bool) {
+        if let Some(at) = self.units[unit].answers.iter().position(|answer| answer.commit == commit) {
+            let answer = self.units[unit].answers.remove(at);
+            self.heard(unit, &answer.op, Some(answer.outcome), kept);
+        }
+        if let Some(at) = self.units[unit].deferred.iter().position(|deferred| deferred.commit == commit) {
+            let deferred = self.units[unit].deferred.remove(at);
+            match kept {
+                true => self.feed(unit, deferred.input),
+                false => self.journal_down(unit, &deferred.op),
+            }
+        }
+    }
+
+    /// What must be written first was not: its caller hears so, and the twin never hears of it.
+    fn journal_down(&mut self, unit: usize, op: &OpId) {
+        *self.tally.outcomes.entry("journal_down").or_default() += 1;
+        let call = self.calls.get_mut(op).expect("a call");
+        (call.refused, call.decided) = (true, 1);
+        self.heard(unit, op, None, true);
+        self.given_up(unit, op);
+    }
+
+    /// What waits for the disk does so no longer than its caller may be kept; and what the journal did not even take.
+    fn settle_disk(&mut self, unit: usize) {
+        for (unit, commit) in std::mem::take(&mut self.refused) {
+            self.kept(unit, commit, false);
+        }
+        let now = self.time(self.now);
+        let late: Vec<Answer> = self.units[unit].answers.extract_if(.., |answer| answer.by <= now).collect();
+        for answer in late {
+            self.heard(unit, &answer.op, Some(answer.outcome), false);
+        }
+        let late: Vec<Deferred> = self.units[unit].deferred.extract_if(.., |deferred| deferred.by <= now).collect();
+        for deferred in late {
+            self.journal_down(unit, &deferred.op);
+        }
+        self.arm(unit);
+    }
+
     /// A caller is told.
-    fn answered(&mut self, unit: usize, op: &OpId, reply: &Reply, recorded: bool) {
-        let outcome = match reply {
-            Reply::Settled(settled) => Some(settled.outcome),
-            Reply::Refused(_) => None,
-        };
+    fn heard(&mut self, unit: usize, op: &OpId, outcome: Option<Outcome>, recorded: bool) {
         if outcome.is_some() {
             let count = if recorded { &mut self.tally.recorded } else { &mut self.tally.unrecorded };
             *count += 1;
         }
         let held = self.units[unit].kinds.spec.held;
+        let now = self.time(self.now);
         let call = self.calls.get_mut(op).expect("a call");
         call.heard.push((outcome, recorded));
         assert!(call.heard.len() == 1, "{op}: {} answers were heard", call.heard.len());
+        let late = self.units[unit].lag > 0 || call.decided_at >= call.answer_by;
+        assert!(late || now <= call.answer_by, "{op}: heard of after its limit");
         if recorded && outcome.is_some() && held && call.what != For::Run {
             // What was held when it was decided is on the disk.
-            let promised = call.promise;
-            self.units[unit].held_promised = self.units[unit].held_promised.max(promised);
+            self.units[unit].held_promised = self.units[unit].held_promised.max(call.promise);
         }
     }
 
-    /// Sets when the twin or its gate wakes.
+    /// Sets when the twin wakes, or somebody has waited for the disk long enough.
     pub(crate) fn arm(&mut self, unit: usize) {
         let of = &self.units[unit];
         let twin = of.twin.deadline().map(|at| self.ms(at) + of.lag);
-        let gate = of.gate.deadline().map(|at| self.ms(at));
-        let wake = twin.into_iter().chain(gate).min().unwrap_or(u64::MAX);
+        let disk = of.answers.iter().map(|answer| answer.by).chain(of.deferred.iter().map(|deferred| deferred.by)).min();
+        let wake = twin.into_iter().chain(disk.map(|at| self.ms(at))).min().unwrap_or(u64::MAX);
         let asleep = !self.hub_up || of.quarantined;
         self.units[unit].wake = if asleep { u64::MAX } else { wake };
     }
@@ -175,19 +206,18 @@ impl House {
         if due.is_some_and(|at| at <= self.now) {
             self.feed(unit, Input::Tick);
         } else {
-            self.open_gate(unit);
-            self.arm(unit);
+            self.settle_disk(unit);
         }
     }
 
-    fn carry_out(&mut self, unit: usize, now: Instant, effect: Effect, waits: Option<u64>) -> Option<Input> {
+    fn carry_out(&mut self, unit: usize, now: Instant, effect: Effect) -> Option<Input> {
         match effect {
             Effect::Send(command) => {
                 if let Command::Welcome { session } = &command {
                     self.units[unit].session = Some(session.clone());
                 }
                 self.note_decided(unit, &command);
-                self.units[unit].gate.send(now, command, waits);
+                self.send(unit, now, command);
             }
             Effect::Reply { op, reply } => {
                 let word = match &reply {
@@ -201,9 +231,9 @@ impl House {
                     Reply::Settled(settled) => call.told.push(settled.outcome),
                     Reply::Refused(_) => call.refused = true,
                 }
-                let by = call.answer_by;
-                call.promise = self.units[unit].held_facts.len();
-                self.units[unit].gate.answer(op, reply, by, waits);
+                (call.decided_at, call.promise) = (now, self.units[unit].held_facts.len());
+                let (by, caller) = (call.answer_by, call.caller.clone());
+                self.tell(unit, &op, &reply, by, &caller);
             }
             Effect::State { op, .. } => {
                 let call = self.calls.get_mut(&op).expect("a call");
@@ -234,12 +264,26 @@ impl House {
         None
     }
 
+    /// Answers a caller once its record is kept.
+    fn tell(&mut self, unit: usize, op: &OpId, reply: &Reply, by: Instant, caller: &CallerId) {
+        let Reply::Settled(settled) = reply else { return self.heard(unit, op, None, true) };
+        let of = &mut self.units[unit];
+        let (facts, lasts) = of.ledger.answer(&of.twin, caller, settled);
+        let outcome = settled.outcome;
+        let commit = self.keep(unit, facts, lasts, true);
+        self.calls.get_mut(op).expect("a call").promise = self.units[unit].held_facts.len();
+        if planted::is(Planted::ReplyBeforeCommit) {
+            return self.heard(unit, op, Some(outcome), true);
+        }
+        self.units[unit].answers.push(Answer { commit, op: op.clone(), outcome, by });
+    }
+
     /// The actor crashes over a message: another follows with what the fleet kept, or the device is set aside.
     fn crash(&mut self, unit: usize, over: &Input) {
         let now = self.time(self.now);
         self.note_fault(unit, Fault::Actor);
         let mut memory = self.units[unit].twin.memory(now);
-        if let Some(Admitted { op, caller, what, wish }) = admitting(over) {
+        if let Some((Asked { op, caller, what, wish, .. }, _)) = asked(&self.units[unit].twin, over) {
             let settled = Settled::unknown(op, self.units[unit].id.clone(), what, wish);
             memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });
         }
@@ -252,7 +296,8 @@ impl House {
         let (max, within) = (RESTARTS_MAX, RESTARTS_WITHIN);
         if !self.units[unit].restarts.once_more(now, max, within) {
             self.units[unit].quarantined = true;
-            self.units[unit].gate = Gate::default();
+            self.units[unit].answers.clear();
+            self.units[unit].deferred.clear();
             self.units[unit].wake = u64::MAX;
             return;
         }
@@ -264,10 +309,11 @@ impl House {
         let settings = self.settings.clone();
         let of = &mut self.units[unit];
         of.twin = Twin::new(of.id.clone(), settings);
-        of.gate = Gate::default();
+        of.answers.clear();
+        of.deferred.clear();
         of.tickets.clear();
         of.session.clone_from(&memory.session);
-        of.ledger = Ledger::after(&memory);
+        of.ledger = Ledger::default();
         (of.last_word, of.claimed) = (None, None);
         let in_flight: BTreeSet<OpId> = memory
             .in_flight
@@ -282,8 +328,7 @@ impl House {
         if session {
             checks::what_was_in_flight_is_withdrawn(self, unit, &sent_before);
         }
-        self.open_gate(unit);
-        self.arm(unit);
+        self.settle_disk(unit);
     }
 
     fn was_sent(&self, op: &OpId) -> bool {
@@ -334,7 +379,7 @@ impl House {
         self.tally.hub_starts += 1;
         let now = self.time(self.now);
         self.settings = Settings { reconcile: self.settings.reconcile, ..Settings::new(now) };
-        let epoch = u16::try_from(self.run).expect("few starts");
+        let epoch = u32::try_from(self.run).expect("few starts");
         for (unit, found) in self.disk.recover(self.units.len()).into_iter().enumerate() {
             let of = &mut self.units[unit];
             if let Thing::Core(core) = &mut of.thing {
@@ -342,28 +387,32 @@ impl House {
             }
             (of.quarantined, of.restarts, of.crash) = (false, Restarts::default(), false);
             (of.hub_boot, of.measured) = (None, None);
-            let id = of.id.clone();
             // The description is kept with the rest; it does not change here.
             let known = of.twin.description().cloned();
+            let gone = |(caller, settled, told): (CallerId, Settled, Option<Outcome>)| {
+                let hears = told.map_or(Hears::Gone, |outcome| Hears::Told { outcome, at: now });
+                Left { caller, hears, settled }
+            };
+            let ended = |(caller, settled): (CallerId, Settled)| {
+                let hears = Hears::Told { outcome: settled.outcome, at: now };
+                (now, Left { caller, hears, settled })
+            };
             let memory = Memory {
                 description: known,
-                held: found.held.into_iter().map(|(name, kept)| (name, kept.held(now, epoch))).collect(),
-                in_flight: found.admitted.into_iter().map(|admitted| interrupted(id.clone(), admitted)).collect(),
+                held: found.held.into_iter().map(|(name, held)| (name, Held::resumed(held.kept(), now, epoch))).collect(),
+                in_flight: found.admitted.into_iter().map(gone).collect(),
+                ended: found.known.into_iter().map(ended).collect(),
                 ..Memory::default()
             };
             // What is held has been read: from here on its changes count from what there is.
-            of.held_facts.clear();
-            for (property, held) in &memory.held {
-                let kept = Some(held.kept());
-                of.held_facts.push(Fact::Held { property: property.clone(), kept });
-            }
+            of.held_facts = memory.held.iter().map(|(name, held)| Fact::Held(name.clone(), Box::new(held.clone()))).collect();
             of.held_promised = of.held_facts.len();
             self.begin_actor(unit, memory);
         }
     }
 
     /// What a call is, as far as the checks want to know it.
-    pub(crate) fn call(&mut self, unit: usize, what: For, limit_ms: u64) -> (OpId, Instant) {
+    pub(crate) fn call(&mut self, unit: usize, what: For, limit_ms: u64, caller: CallerId) -> (OpId, Instant) {
         self.calls_ever += 1;
         let op = OpId::new(&format!("{:x}", 4_096 + self.calls_ever));
         let answer_by = self.time(self.now + limit_ms);
@@ -379,6 +428,8 @@ impl House {
             told: Vec::new(),
             refused: false,
             promise: 0,
+            caller,
+            decided_at: self.time(self.now),
             heard: Vec::new(),
             value: None,
             sent: Vec::new(),
@@ -453,17 +504,17 @@ impl House {
     }
 }
 
-/// The call that an input is.
-fn admitting(input: &Input) -> Option<Admitted> {
+/// The call that an input is, and when its caller must have its answer.
+fn asked(twin: &Twin, input: &Input) -> Option<(Asked, Instant)> {
     match input {
-        Input::Set { op, caller, wish, .. } => Some(Admitted {
-            op: op.clone(),
-            caller: caller.clone(),
-            what: wish.property.clone(),
-            wish: wish.target.value().cloned(),
-        }),
-        Input::Run { op, caller, action, .. } => {
-            Some(Admitted { op: op.clone(), caller: caller.clone(), what: action.clone(), wish: None })
+        Input::Set { op, caller, wish, answer_by } => {
+            let (what, wished) = (wish.property.clone(), wish.target.value().cloned());
+            let first = twin.is_recorded_first(&what);
+            Some((Asked { op: op.clone(), caller: caller.clone(), what, wish: wished, first }, *answer_by))
+        }
+        Input::Run { op, caller, action, answer_by, .. } => {
+            let (first, what) = (twin.is_action_recorded_first(action), action.clone());
+            Some((Asked { op: op.clone(), caller: caller.clone(), what, wish: None, first }, *answer_by))
         }
         Input::Query { .. }
         | Input::Cancel { .. }

@@ -51,6 +51,37 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
+/// A mistake that is planted must break an invariant within so many seeds.
+const BUDGET: u64 = 1_500;
+
+/// The first seed that finds a mistake, and what it said.
+fn killed(mistake: Planted, budget: u64) -> Option<(u64, String)> {
+    (0..budget).find_map(|seed| {
+        let story = live(seed, Some(mistake), false).err()?;
+        Some((seed, story.lines().last().unwrap_or_default().to_owned()))
+    })
+}
+
+/// The simulator bites: each mistake that is planted breaks an invariant.
+#[test]
+fn each_planted_mistake_breaks_an_invariant() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let halves: Vec<Vec<Planted>> = (0..2).map(|half| Planted::ALL.iter().copied().skip(half).step_by(2).collect()).collect();
+    let workers: Vec<_> = halves
+        .into_iter()
+        .map(|half| std::thread::spawn(move || half.into_iter().map(|m| (m, killed(m, BUDGET))).collect::<Vec<_>>()))
+        .collect();
+    let all: Vec<_> = workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect();
+    let mut table = format!("{:<24} {:>10}  what it said\n", "planted mistake", "seeds");
+    for (mistake, found) in &all {
+        let (seeds, said) = found.clone().map_or_else(|| ("SURVIVES".to_owned(), String::new()), |(seed, said)| ((seed + 1).to_string(), said));
+        table += &format!("{:<24} {seeds:>10}  {said}\n", format!("{mistake:?}"));
+    }
+    let survivors = all.iter().filter(|(_, found)| found.is_none()).count();
+    say(&format!("{table}{} of {} killed", all.len() - survivors, all.len()));
+    assert_eq!(survivors, 0, "planted mistakes that no invariant noticed, see above");
+}
+
 /// Past the harness, which shows nothing of what passes.
 fn say(text: &str) {
     let _nobody_reads = writeln!(std::io::stdout(), "{text}");

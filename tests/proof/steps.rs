@@ -137,10 +137,10 @@ impl House {
         if !self.lets_in(unit) {
             return;
         }
-        let (op, answer_by) = self.call(unit, For::Value(on), limit_ms);
+        let caller = Self::who(usize::try_from(who).expect("few"));
+        let (op, answer_by) = self.call(unit, For::Value(on), limit_ms, caller.clone());
         let if_needed = self.random.one_in(5).then_some(Duration::from_secs(2));
         let wish = Wish { if_needed, ..Wish::to("relay", Value::Bool(on)) };
-        let caller = Self::who(usize::try_from(who).expect("few"));
         self.feed(unit, Input::Set { op, caller, wish, answer_by });
     }
 
@@ -148,8 +148,8 @@ impl House {
         if !self.lets_in(unit) {
             return;
         }
-        let (op, answer_by) = self.call(unit, For::Toggle, limit_ms);
         let caller = Self::who(usize::try_from(who).expect("few"));
+        let (op, answer_by) = self.call(unit, For::Toggle, limit_ms, caller.clone());
         self.feed(unit, Input::Set { op, caller, wish: Wish::toggle("relay"), answer_by });
     }
 
@@ -157,8 +157,8 @@ impl House {
         if !self.lets_in(unit) {
             return;
         }
-        let (op, answer_by) = self.call(unit, For::Run, limit_ms);
         let caller = Self::who(usize::try_from(who).expect("few"));
+        let (op, answer_by) = self.call(unit, For::Run, limit_ms, caller.clone());
         self.feed(unit, Input::Run { op, caller, action: "press".into(), args: Vec::new(), answer_by });
     }
 
@@ -167,7 +167,7 @@ impl House {
             return;
         }
         let limit = self.limit();
-        let (op, answer_by) = self.call(unit, For::Query, limit);
+        let (op, answer_by) = self.call(unit, For::Query, limit, Self::who(0));
         self.order[unit].pop();
         self.feed(unit, Input::Query { op, answer_by });
     }

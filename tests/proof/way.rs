@@ -254,7 +254,7 @@ impl House {
 
     /// A held wish is sent again under an id of its own: nobody waits for it.
     fn nobody(&mut self, unit: usize, op: &OpId) {
-        let (made, _) = self.call(unit, For::Nobody, 100_000_000);
+        let (made, _) = self.call(unit, For::Nobody, 100_000_000, Self::who(0));
         self.order[unit].pop();
         self.units[unit].active.pop();
         let mut call = self.calls.remove(&made).expect("just made");
@@ -386,7 +386,7 @@ impl House {
             }
             self.units[unit].hub_boot = Some(boot);
             if !ignored {
-                self.heard(unit, boot, hello.seq);
+                self.word_of(unit, boot, hello.seq);
                 for (_, op) in &hello.seen {
                     let completed_at = self.calls.get(op).and_then(|call| call.completed_at);
                     self.reached(unit, op, Stage::WaitingReadBack);
@@ -408,7 +408,7 @@ impl House {
     }
 
     fn note_report(&mut self, unit: usize, report: &Report) {
-        self.heard(unit, number(&report.boot), report.seq);
+        self.word_of(unit, number(&report.boot), report.seq);
         match &report.body {
             Body::Action { op, result, reason, .. } => self.reached(unit, op, shown(*result, *reason, &report.status)),
             Body::State { op: Some(question), .. } => {
@@ -439,7 +439,7 @@ impl House {
         }
     }
 
-    fn heard(&mut self, unit: usize, boot: u32, seq: u32) {
+    fn word_of(&mut self, unit: usize, boot: u32, seq: u32) {
         let of = &mut self.units[unit];
         let truth = of.thing.log().reports.get(&(boot, seq));
         if let Some(truth) = truth.filter(|truth| truth.carried)
