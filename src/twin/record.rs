@@ -15,6 +15,7 @@ use crate::{
         owed::Correction,
         planted::{self, Planted},
         waiter::{Hears, Waiter},
+        watch::may_have_moved,
         words::{Attribution, OpId, Outcome, Reason, Reply, Settled, Stage, Trust},
     },
 };
@@ -219,7 +220,9 @@ impl Twin {
 
     fn remember(&mut self, record: Record) {
         while self.records.len() >= self.settings.records_max.max(1) {
-            self.records.pop_front();
+            // What moved nothing goes first: its callers were told at once, and nothing can change the truth of that (6.3).
+            let idle = self.records.iter().position(|record| !may_have_moved(&record.settled));
+            self.records.remove(idle.unwrap_or(0));
         }
         self.records.push_back(record);
     }

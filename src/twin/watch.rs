@@ -7,6 +7,7 @@ use crate::{
     twin::{
         Twin,
         input::{ActionResult, Cause, Effect},
+        operation::Operation,
         planted::{self, Planted},
         record::Record,
         reported::Change,
@@ -93,7 +94,12 @@ impl Twin {
             return;
         }
         for change in changes {
-            if self.operations.values().any(|o| o.property == change.property && o.sent()) {
+            let claims = |r: &&Record| r.settled.property == change.property && r.settled.outcome.is_success();
+            let claimed = self.records.iter().filter(claims).map(|r| r.admitted_at).max();
+            // A device that pre-empts has taken the newer wish in an older one's stead: that one moves nothing any more (4.4).
+            let overtaken = |at| claimed.is_some_and(|claimed| at < claimed);
+            let moves = |o: &Operation| o.sent() && !(o.superseded_by.is_some() && overtaken(o.admitted_at));
+            if self.operations.values().any(|o| o.property == change.property && moves(o)) {
                 continue;
             }
             let Some(property) = description.property(&change.property) else { continue };
@@ -103,6 +109,9 @@ impl Twin {
             let mut first = true;
             let mut undone = Vec::new();
             for record in self.records.iter_mut().rev().filter(of_property) {
+                if first && overtaken(record.admitted_at) && record.settled.outcome == Outcome::Superseded {
+                    continue;
+                }
                 let held = record.settled.outcome.is_success() || record.settled.late_success;
                 let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
                 if !held || !watched || record.undone || record.still_met(property, &change.to) {
@@ -178,7 +187,7 @@ fn unconfirmed(outcome: Outcome) -> bool {
 }
 
 /// Whether an operation that ended so can have moved anything.
-fn may_have_moved(settled: &Settled) -> bool {
+pub(super) fn may_have_moved(settled: &Settled) -> bool {
     match settled.outcome {
         Outcome::Rejected | Outcome::Cancelled => false,
         // What waited behind another was never sent.

@@ -387,13 +387,18 @@ fn a_revert_is_noticed(house: &mut House, moment: &Moment) {
     let ignored = moment.effects.iter().any(|e| matches!(e, Effect::Ignored(_)));
     let watched = house.now.saturating_sub(*at) < 590_000;
     let in_flight = unit.active.iter().map(|op| &house.calls[op]).any(|call| {
-        !call.ended && !call.sent.is_empty() && !matches!(call.what, For::Run | For::Query)
+        let overtaken = call.told.contains(&Outcome::Superseded);
+        !call.ended && !overtaken && !call.sent.is_empty() && !matches!(call.what, For::Run | For::Query)
     });
+    if cause == Cause::Local && !ignored {
+        unit.claimed = None;
+        return;
+    }
     if ignored || in_flight || !watched {
         return;
     }
     let told = moment.effects.iter().any(|e| matches!(e, Effect::Reverted { .. }));
-    assert!(told || cause == Cause::Local, "{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
+    assert!(told, "{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
     unit.claimed = None;
 }
 
@@ -529,5 +534,30 @@ fn held_wishes_converge_or_stall_with_the_reason(house: &House, unit: &Unit) {
             HeldState::Pursued => assert!(held.reason.is_some(), "{}: {held:?}", unit.id),
             HeldState::Offline => panic!("{}: it is there", unit.id),
         }
+    }
+}
+
+/// The other half of honesty: what can be known to be done is said to be done.
+pub(crate) fn on_a_good_day(house: &House, unit: usize, wishes: &[OpId], last: bool) {
+    let of = &house.units[unit];
+    let log = of.thing.log();
+    assert!(wishes.is_empty() || log.relay == last, "{}: it is {}", of.id, log.relay);
+    for op in &house.order[unit] {
+        let call = &house.calls[op];
+        let heard = call.heard.first().map(|(outcome, recorded)| (*outcome, *recorded));
+        let superseded = wishes.last() != Some(op) && call.what != For::Run;
+        let fine = match heard {
+            Some((Some(Outcome::Converged | Outcome::Already), true)) => true,
+            Some((Some(Outcome::Superseded), true)) => superseded,
+            _ => false,
+        };
+        assert!(fine, "{op}: on a good day it heard {heard:?}");
+        if call.what == For::Run {
+            assert_eq!(log.runs.iter().filter(|(of, _)| of == op).count(), 1, "{op}: not run");
+        }
+    }
+    for pair in log.drives.windows(2) {
+        let interval = u64::from(of.kinds.spec.min_interval_ms);
+        assert!(pair[1].at - pair[0].at >= interval, "{}: driven after {} ms", pair[1].op, pair[1].at - pair[0].at);
     }
 }

@@ -174,6 +174,8 @@ pub(crate) struct Core {
     finished: Option<OpId>,
     armed: Option<u64>,
     frozen: bool,
+    /// Its connection was made while it was frozen.
+    connecting: bool,
     pub(crate) log: Log,
 }
 
@@ -206,7 +208,7 @@ impl Core {
         let machine = Machine::new(WHO, &boot_token(1), Start::Unclean, &mut body).expect("a board that can be described");
         let hub = native::Identity { hub: "hub".into(), epoch: 1, heartbeat: Duration::from_secs(10), started: start };
         let log = Log::default();
-        Self { machine, body, hub, buffer: Vec::new(), skew: None, finished: None, armed: None, frozen: false, log }
+        Self { machine, body, hub, buffer: Vec::new(), skew: None, finished: None, armed: None, frozen: false, connecting: false, log }
     }
 
     /// The hub starts again.
@@ -233,6 +235,9 @@ impl Core {
         let was = std::mem::replace(&mut self.frozen, self.body.has(Fault::Frozen));
         if was && !self.frozen {
             self.body.advance(now);
+            if std::mem::take(&mut self.connecting) {
+                self.connect(now);
+            }
             for (sent_at, bytes, op) in std::mem::take(&mut self.buffer) {
                 self.hear(now, sent_at, &bytes, op);
             }
@@ -242,6 +247,7 @@ impl Core {
 
     pub(crate) fn connect(&mut self, now: u64) {
         if self.frozen {
+            self.connecting = true;
             return;
         }
         self.body.advance(now);
@@ -255,6 +261,7 @@ impl Core {
     pub(crate) fn disconnected(&mut self, now: u64) {
         self.body.advance(now);
         self.buffer.clear();
+        self.connecting = false;
         self.machine.disconnected(now);
     }
 

@@ -26,6 +26,9 @@ use crate::{
     house::{Answer, Call, Deferred, For, House, Moment, Parcel, Thing},
 };
 
+/// Moments that are told of a seed that broke something.
+const TRACE_MAX: usize = 400;
+
 /// How often an actor may crash (`fleet::Limits`).
 const RESTARTS_MAX: usize = 5;
 const RESTARTS_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
@@ -241,12 +244,21 @@ impl House {
                 call.ended = true;
             }
             Effect::Ask { question, .. } => {
-                let found = match (self.unlucky(), self.random.below(2)) {
-                    (true, 0) => Found::Offline,
-                    (true, _) => Found::Silent,
-                    (false, _) => Found::Value(Value::Bool(self.units[unit].thing.load())),
-                };
-                let (at, run) = (self.now + 1 + self.random.below(40), self.run);
+                let load = Found::Value(Value::Bool(self.units[unit].thing.load()));
+                let (mut at, run) = (self.now + 1 + self.random.below(40), self.run);
+                let mut found = load;
+                if self.unlucky() {
+                    let fault = self.random.of(&[Fault::Lost, Fault::Doubled, Fault::Delayed]);
+                    self.note_fault(unit, fault);
+                    match fault {
+                        Fault::Lost => found = self.random.of(&[Found::Offline, Found::Silent].each_ref()).clone(),
+                        Fault::Doubled => {
+                            let input = Input::Verified { question: question.clone(), found: found.clone() };
+                            self.put(at + 300, unit, Parcel::ToTwin { run, input });
+                        }
+                        _ => at += self.random.below(3_000),
+                    }
+                }
                 self.put(at, unit, Parcel::ToTwin { run, input: Input::Verified { question, found } });
             }
             Effect::LateSuccess { .. } => *self.tally.outcomes.entry("late_success").or_default() += 1,
@@ -404,9 +416,6 @@ impl House {
                 ended: found.known.into_iter().map(ended).collect(),
                 ..Memory::default()
             };
-            // What is held has been read: from here on its changes count from what there is.
-            of.held_facts = memory.held.iter().map(|(name, held)| Fact::Held(name.clone(), Box::new(held.clone()))).collect();
-            of.held_promised = of.held_facts.len();
             self.begin_actor(unit, memory);
         }
     }
@@ -496,7 +505,7 @@ impl House {
         let id = &self.units[moment.unit].id;
         let line = format!("{:>8} {id} {:?}\n           -> {:?}", self.now, moment.input, moment.effects);
         if let Some(trace) = &mut self.trace {
-            if trace.len() > 60 {
+            if trace.len() > TRACE_MAX {
                 trace.pop_front();
             }
             trace.push_back(line);

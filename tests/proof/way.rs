@@ -370,7 +370,7 @@ impl House {
             call.stage = call.stage.max(stage);
             // Who speaks of it has its command, should the notice of its writing be lost.
             call.written = true;
-            if stage >= Stage::WaitingReadBack {
+            if stage >= Stage::WaitingReadBack && call.read_back.is_none() {
                 call.completed_at.get_or_insert(now);
             }
         }
@@ -411,8 +411,10 @@ impl House {
         self.word_of(unit, number(&report.boot), report.seq);
         match &report.body {
             Body::Action { op, result, reason, .. } => self.reached(unit, op, shown(*result, *reason, &report.status)),
-            Body::State { op: Some(question), .. } => {
+            // An answer that does not name the operation as finished was read before its end.
+            Body::State { op: Some(question), seen, .. } => {
                 let of = question.as_str().rsplit_once('-').map(|(of, _)| OpId::new(of));
+                let of = of.filter(|of| seen.iter().any(|(_, op)| op == of));
                 if let Some(call) = of.and_then(|of| self.calls.get_mut(&of)) {
                     let asked = call.questions.iter().find(|(id, _)| id == question).map(|(_, at)| *at);
                     call.read_back = call.read_back.max(asked);
