@@ -42,6 +42,7 @@ pub(crate) struct Spec {
 static ACTIONS: [ActionSpec<'static>; 1] = [ActionSpec { expected_ms: Some(300), ..ActionSpec::new("press", false) }];
 
 /// Coil and contact, and what is wrong with them.
+#[derive(Clone, Debug)]
 struct Body {
     specs: [PropertySpec<'static>; 1],
     now: u64,
@@ -56,6 +57,8 @@ struct Body {
     reverts: Vec<u64>,
     noticed: Option<CauseWord>,
     fell: bool,
+    /// Whether it can notice anything by itself.
+    watched: bool,
     kept: Option<(Op, Fate)>,
 }
 
@@ -138,7 +141,7 @@ impl Board for Body {
     }
 
     fn watch_ms(&self) -> Option<u32> {
-        Some(WATCH_MS)
+        self.watched.then_some(WATCH_MS)
     }
 
     fn noticed(&mut self) -> Option<CauseWord> {
@@ -163,6 +166,7 @@ impl Store for Body {
 
 const WHO: Identity<'static> = Identity { device: "lamp", model: "model", fw: "1" };
 
+#[derive(Clone)]
 pub(crate) struct Core {
     machine: Machine<'static>,
     body: Body,
@@ -203,6 +207,7 @@ impl Core {
             reverts: Vec::new(),
             noticed: None,
             fell: false,
+            watched: true,
             kept: None,
         };
         let machine = Machine::new(WHO, &boot_token(1), Start::Unclean, &mut body).expect("a board that can be described");
@@ -405,6 +410,22 @@ impl Core {
             self.finished = Some(op.clone());
             self.log.results.insert(op.clone(), ActionResult::Completed);
         }
+    }
+
+    /// Notices nothing by itself, so that nothing goes off but what a command brings about.
+    pub(crate) fn unwatched(mut self) -> Self {
+        self.body.watched = false;
+        self
+    }
+
+    /// Everything that its future depends on, as text.
+    pub(crate) fn key(&self) -> String {
+        format!("{:?} {:?} {:?} {:?} {:?}", self.machine, self.body, self.skew, self.finished, self.log.drives.len())
+    }
+
+    /// When it wants to be asked next.
+    pub(crate) fn wakes_at(&self) -> Option<u64> {
+        self.armed
     }
 
     /// Somebody touches the switch at the wall.

@@ -51,7 +51,7 @@ pub(crate) enum Timer {
 }
 
 /// The truth of one device.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) relay: bool,
     pub(crate) boot: u32,

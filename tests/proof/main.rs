@@ -10,6 +10,7 @@ mod house;
 mod hub;
 mod log;
 mod random;
+mod small;
 mod steps;
 mod tally;
 mod way;
@@ -86,6 +87,31 @@ fn each_planted_mistake_breaks_an_invariant() {
     let survivors = all.iter().filter(|(_, found)| found.is_none()).count();
     say(&format!("{table}{} of {} killed", all.len() - survivors, all.len()));
     assert_eq!(survivors, 0, "planted mistakes that no invariant noticed, see above");
+}
+
+/// States that are gone through at the most: a bound for the day when the machine is slow; it is not reached.
+const STATES_MAX: u64 = 3_000_000;
+
+#[test]
+fn in_the_small_every_order_of_events_keeps_the_invariants() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let began = Instant::now();
+    let left = small::Left {
+        messages: u8::try_from(number("MESSAGES", 12)).unwrap(),
+        losses: u8::try_from(number("LOSSES", 1)).unwrap(),
+        reboots: 1,
+        crashes: 1,
+        waits: u8::try_from(number("WAITS", 5)).unwrap(),
+        asks: [true, true],
+    };
+    let found = small::explore(left, STATES_MAX);
+    let seconds = began.elapsed().as_secs_f64();
+    say(&format!("small scope: {left:?}: {} states, {} moves, {seconds:.1} s", found.states, found.moves));
+    if let Some(broken) = &found.broken {
+        say(broken);
+        panic!("an order of events breaks an invariant, see above");
+    }
+    assert!(found.states < STATES_MAX, "not all of it was gone through");
 }
 
 /// Past the harness, which shows nothing of what passes.
