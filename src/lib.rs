@@ -46,6 +46,7 @@
 pub mod answer;
 pub mod audit;
 pub mod authz;
+pub mod backup;
 pub mod broker;
 pub mod cli;
 pub mod config;

@@ -24,7 +24,11 @@ struct Running {
 
 /// A hub on this folder; devices connect where they did before.
 async fn start(folder: &Path, mqtt: SocketAddr) -> Running {
-    let config = Config::parse("test", "[devices.heater]\nname = \"floor heating\"\n[devices.heater.properties.target]\nconfirm = \"none\"\n").unwrap();
+    let config = Config::parse(
+        "test",
+        "[devices.heater]\nname = \"floor heating\"\n[devices.heater.properties.target]\nconfirm = \"none\"\n",
+    )
+    .unwrap();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let (mqtt, http) = (TcpListener::bind(mqtt).await.unwrap(), TcpListener::bind(free).await.unwrap());
     let hub = Hub::start(config, DataFolder::open(folder).unwrap(), mqtt, http).await.unwrap();

@@ -14,6 +14,7 @@
 
 mod args;
 mod audit;
+mod backup;
 mod device;
 mod endpoint;
 mod exit;
@@ -77,6 +78,8 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
         Command::Audit(args) => audit::run(args, &folder()?),
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
+        Command::Backup { file } => backup::make(&file, &folder()?),
+        Command::Restore { file } => backup::restore(&file, &folder()?),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
         Command::CheckConfig { config } => say(&Config::load(config.as_deref())?.in_force()),
     }

@@ -46,7 +46,10 @@ use crate::property::DeviceId;
 
 const LOCK: &str = "hub.lock";
 const HUB_ID: &str = "hub.id";
-const EPOCH: &str = "epoch";
+/// The file with the epoch.
+pub(crate) const EPOCH: &str = "epoch";
+/// The small files without which a hub is another one: what a backup takes along beside the journal.
+pub(crate) const KEPT: &[&str] = &[HUB_ID, EPOCH, DEVICES, ENDPOINTS, TOKENS];
 const HUB_JSON: &str = "hub.json";
 /// There while sockets to access points may be open.
 const SOCKETS: &str = "endpoints.open";
