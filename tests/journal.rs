@@ -172,6 +172,34 @@ async fn s5_8_a_set_point_is_pursued_by_the_hub_that_begins_anew() {
     second.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s8_5_a_disk_that_takes_nothing_costs_the_record_and_not_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let hub = start(&data, free()).await;
+    let (lamp, heater) = (hub.device("lamp", Kind::Socket).await, hub.device("heater", Kind::Thermostat).await);
+    for device in ["lamp", "floor heating"] {
+        hub.until("online", "get_device_state", json!({"device": device}), |told| told["trust"] == "now").await;
+    }
+    // As on a full or stalled disk no commit goes through, while another connection has the file.
+    let mut other = rusqlite::Connection::open(data.join("journal.db")).unwrap();
+    let stalled = other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let done = hub.call("switch_device", json!({"device": "lamp", "to": "on"})).await;
+    assert_eq!((&done["success"], &done["recorded"]), (&json!(true), &json!(false)), "{done}");
+    let wish = json!({"device": "floor heating", "property": "target", "level": 21});
+    let refused = hub.call("set_device_level", wish.clone()).await;
+    assert_eq!((&refused["outcome"], &refused["result"]), (&json!("journal_down"), &json!("failed")), "{refused}");
+    assert_eq!(heater.moves(), 0, "what must be written down first was not sent");
+    drop(stalled);
+    let again = hub.call("switch_device", json!({"device": "lamp", "to": "off"})).await;
+    assert_eq!((&again["success"], again.get("recorded")), (&json!(true), None), "{again}");
+    let taken = hub.call("set_device_level", wish).await;
+    assert_ne!(taken["outcome"], "journal_down", "{taken}");
+    lamp.stop();
+    heater.stop();
+    hub.stop().await;
+}
+
 /// Whether an operation stands in the journal that has not ended.
 fn admitted(folder: &Path) -> bool {
     let path = folder.join("journal.db");

@@ -261,6 +261,8 @@ struct Facts {
     #[serde(skip_serializing_if = "Option::is_none")]
     limited: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     failsafe: Option<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     may_move_late: Option<bool>,

@@ -63,6 +63,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         joined: settled.joined.as_ref().map(ToString::to_string),
         superseded_by: settled.superseded_by.as_ref().map(|v| json_value(v, naming.role)),
         limited: settled.limited.then_some(true),
+        recorded: (!settled.recorded).then_some(false),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),
