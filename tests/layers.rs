@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("authz", &["names", "property", "twin"]),
     ("mcp", &["answer", "authz", "fleet", "names", "property", "twin"]),
     ("endpoint", &["answer", "authz", "mcp", "names", "random", "twin"]),
-    ("control", &["data", "property"]),
+    ("control", &["data", "names", "property"]),
     ("sim", &[]),
     ("demo", &["config", "data", "mcp", "names", "property", "random", "serve", "sim", "twin"]),
 ];

@@ -55,8 +55,16 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`] if nobody answers there or it is no MCP server.
     pub async fn connect(url: &str) -> Result<Self, ClientError> {
+        Self::connect_as(url, None).await
+    }
+
+    /// As [`Client::connect`], as the caller whose token this is.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; a hub that does not take the token answers as none.
+    pub async fn connect_as(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
         let this = ClientConfig::new(ClientCapabilities::default(), this_client());
-        Ok(Self { running: connect(url, this, ClientLifecycleMode::Initialize).await? })
+        Ok(Self { running: connect(url, token, this, ClientLifecycleMode::Initialize).await? })
     }
 
     /// The names of the tools that the hub offers.
@@ -90,19 +98,23 @@ pub(super) fn this_client() -> Implementation {
     Implementation::new("truetwin", env!("CARGO_PKG_VERSION"))
 }
 
-/// Connects to a hub as that client, with a session or without one.
+/// Connects to a hub as that client and as the caller whose token this is, with a session or without one.
 ///
 /// # Errors
 /// [`ClientError::Connect`] if nobody answers there or it is no MCP server.
 pub(super) async fn connect<C: ClientHandler>(
     url: &str,
+    token: Option<&str>,
     client: C,
     lifecycle: ClientLifecycleMode,
 ) -> Result<RunningService<RoleClient, C>, ClientError> {
     // Never through a proxy: the hub is in the house. No idle connections: a half-read answer would cost the
     // next call 40 ms on it.
     let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
-    let config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+    let mut config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+    if let Some(token) = token {
+        config = config.auth_header(token);
+    }
     let transport = StreamableHttpClientTransport::with_client(http, config);
     let connected = client.serve_with_lifecycle(transport, lifecycle).await;
     connected.map_err(|source| ClientError::Connect { url: url.to_owned(), source: Box::new(source) })

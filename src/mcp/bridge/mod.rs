@@ -63,6 +63,8 @@ pub enum BridgeError {
 pub struct BridgeSettings {
     /// Where the hub is; asked again each time that it has to be found.
     pub hub: Whereabouts,
+    /// The bearer token that the hub wants, if it wants one. Not shown by [`fmt::Debug`].
+    pub token: Option<Arc<str>>,
     /// The language of the sentences that are the bridge's own: that the hub does not answer, or is not there.
     pub lang: Lang,
     /// A call that the hub has not answered after this is answered here, as not known.
@@ -110,7 +112,7 @@ struct Bridge {
 
 impl Bridge {
     async fn connected(settings: BridgeSettings) -> Result<Self, BridgeError> {
-        let (hub, instructions) = Upstream::connected(settings.hub.clone()).await?;
+        let (hub, instructions) = Upstream::connected(settings.hub.clone(), settings.token.clone()).await?;
         Ok(Self { hub: Arc::new(hub), settings, instructions })
     }
 

@@ -54,6 +54,7 @@ async fn a_hub_on_another_port_is_found_again_and_one_that_is_gone_was_sent_noth
     let place = Arc::new(Now::new(Some(first)));
     let looked_up = place.clone();
     let bridge = Bridge::connected(BridgeSettings {
+        token: None,
         hub: Arc::new(move || looked_up.lock().unwrap().clone()),
         lang: Lang::En,
         answer_within: Duration::from_secs(30),

@@ -32,6 +32,8 @@ const UNTOLD_MAX: usize = 16;
 /// The connections with the hub.
 pub(super) struct Upstream {
     whereabouts: Whereabouts,
+    /// The bearer token that the hub wants, if it wants one.
+    token: Option<Arc<str>>,
     ear: Ear,
     /// The session; `None` after it was lost.
     session: Mutex<Option<Session>>,
@@ -91,14 +93,17 @@ impl Drop for Steps {
 
 impl Upstream {
     /// Opens a session with the hub; what the hub says of itself comes along.
-    pub(super) async fn connected(whereabouts: Whereabouts) -> Result<(Self, Option<String>), BridgeError> {
+    pub(super) async fn connected(
+        whereabouts: Whereabouts,
+        token: Option<Arc<str>>,
+    ) -> Result<(Self, Option<String>), BridgeError> {
         let url = whereabouts().unwrap_or_default();
         let ear = Ear::default();
-        let session = Session::open(&url, &ear, None).await?;
+        let session = Session::open(&url, token.as_deref(), &ear, None).await?;
         tracing::info!(url, "standard input is bridged to the hub");
         let instructions = session.running.peer().peer_info().and_then(|hub| hub.instructions.clone());
         let (session, sessionless) = (Mutex::new(Some(session)), Mutex::new(None));
-        Ok((Self { whereabouts, ear, session, sessionless, subscribed: Now::default() }, instructions))
+        Ok((Self { whereabouts, token, ear, session, sessionless, subscribed: Now::default() }, instructions))
     }
 
     /// The client has opened a session, and can put such questions to a person.
@@ -125,7 +130,7 @@ impl Upstream {
             *kept = None;
         }
         let url = (self.whereabouts)()?;
-        let session = in_time(&url, Session::open(&url, &self.ear, shows)).await?;
+        let session = in_time(&url, Session::open(&url, self.token.as_deref(), &self.ear, shows)).await?;
         let peer = session.running.peer().clone();
         self.subscribe_again(&peer).await;
         *kept = Some(session);
@@ -145,7 +150,7 @@ impl Upstream {
         }
         let url = (self.whereabouts)()?;
         let mode = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
-        let running = in_time(&url, connect(&url, self.ear.clone(), mode)).await?;
+        let running = in_time(&url, connect(&url, self.token.as_deref(), self.ear.clone(), mode)).await?;
         let peer = running.peer().clone();
         *kept = Some(running);
         Some(peer)
@@ -194,8 +199,13 @@ impl Upstream {
 }
 
 impl Session {
-    async fn open(url: &str, ear: &Ear, shows: Option<ElicitationCapability>) -> Result<Self, ClientError> {
-        let running = connect(url, ear.clone(), ClientLifecycleMode::Initialize).await?;
+    async fn open(
+        url: &str,
+        token: Option<&str>,
+        ear: &Ear,
+        shows: Option<ElicitationCapability>,
+    ) -> Result<Self, ClientError> {
+        let running = connect(url, token, ear.clone(), ClientLifecycleMode::Initialize).await?;
         Ok(Self { running, shows })
     }
 }
