@@ -33,19 +33,6 @@ class Told:
                 await asyncio.sleep(0.02)
 
 
-@pytest.fixture(params=["http", "bridge"])
-def way(request):
-    """How a client reaches a hub."""
-
-    def connected(hub, mode, **more):
-        server = hub.mcp
-        if request.param == "bridge":
-            server = StdioServerParameters(command=str(BINARY), args=["mcp", "--data", str(hub.data)])
-        return Client(server, mode=mode, read_timeout_seconds=PATIENCE_S, **more)
-
-    return connected
-
-
 MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
