@@ -15,7 +15,7 @@ help: ## this list
 test: ## everything that CI runs, in order, stopping at the first failing part; does its own set-up
 	@tests/setup/parts.sh setup unit binary demo clients
 
-setup: ## Debian packages that are missing (root or sudo), .build/venv, .build/npm
+setup: ## Debian packages that are missing (root or sudo); .build/venv, .build/npm, .build/conformance
 	@tests/setup/debian.sh
 	@tests/setup/python.sh
 	@tests/setup/node.sh

@@ -63,7 +63,7 @@ fn s7_1_a_scene_is_read_shown_and_read_again_and_each_mistake_has_its_line() {
         ("[[scene]]\nname = \"x\"", "f:1:1: scene.0 is without members"),
         (
             "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\" }]",
-            "f:3:12: scene.0.members.0 is without one of these",
+            "f:3:12: scene.0.members.0 is without property; it takes a name",
         ),
         (
             "[[scene]]\nname = \"x\"\nmembers = [{ device = \"a\", property = \"b\", value = true }, \
@@ -226,12 +226,108 @@ fn a_name_over_32_characters_is_refused_and_one_of_32_chinese_ones_is_not() {
 }
 
 #[test]
-fn mqtt_may_be_opened_to_the_network_and_http_may_not() {
+fn mqtt_may_be_opened_to_the_network_and_http_only_with_tokens() {
     assert!(Config::parse("f", "[mqtt]\nlisten = \"0.0.0.0:1883\"").is_ok());
     assert!(Config::parse("f", "[http]\nlisten = \"[::1]:8080\"").is_ok());
     let error = Config::parse("f", "[http]\nlisten = \"0.0.0.0:8080\"").unwrap_err().to_string();
     assert!(error.starts_with("f:2:10: http.listen (--http) is 0.0.0.0:8080: "), "{error}");
-    assert!(error.contains("loopback"), "{error}");
+    assert!(error.contains("loopback") && error.contains("http.tokens = \"required\""), "{error}");
+    let open = Config::parse("f", "[http]\nlisten = \"0.0.0.0:8080\"\ntokens = \"required\"\nhosts = [\"hub.local\"]")
+        .unwrap();
+    assert_eq!(open.http.hosts, ["hub.local"]);
+    assert_eq!(Config::parse("shown", &open.in_force()).unwrap(), open);
+}
+
+#[test]
+fn callers_and_endpoints_are_read_shown_and_read_again_and_each_mistake_has_its_line() {
+    let text = "[callers.stdio]\nread = [\"*\"]\n[callers.http]\ndevices = [\" study \", \"客厅的灯\"]\nlanguage = \"zh\"\n\
+                budget_ms = 9000\n[[endpoint]]\nname = \"kitchen\"\nurl = \"wss://api.xiaozhi.me/mcp/\"\ntoken_env = \"T\"\n\
+                devices = []\nroom = \"kitchen\"\nboxes = 2\nbudget_ms = 20000\nfailure_style = \"is_error\"\n\
+                profile = \"relay\"\n[[endpoint]]\nname = \"attic\"\n";
+    let config = Config::parse("mine", text).unwrap();
+    assert_eq!(Config::parse("shown", &config.in_force()).unwrap(), config);
+    assert_eq!(config.callers.http.devices, Some(vec!["study".to_owned(), "客厅的灯".to_owned()]));
+    assert_eq!((config.endpoints[0].boxes, config.endpoints[0].devices.as_deref()), (2, Some(&[][..])));
+    assert_eq!((config.endpoints[1].boxes, config.endpoints[1].budget_ms), (1, 8_000));
+    let many = format!("[callers.http]\nread = [{}]", "\"a\",".repeat(129));
+    let cases = [
+        ("[callers.ftp]", "f:1:10: unknown key callers.ftp; known here: http, stdio"),
+        (
+            "[callers.http]\ndevices = \"lamp\"",
+            "f:2:11: callers.http.devices is \"lamp\"; it takes a list of at most 128 texts",
+        ),
+        ("[callers.http]\ndevices = [1]", "f:2:11: callers.http.devices is of type array; it takes a list"),
+        ("[callers.http]\ndevices = [\"\"]", "f:2:11: callers.http.devices is [\"\"]; it takes a list"),
+        (&many, "f:2:8: callers.http.read is [\"a\", "),
+        ("[[endpoint]]\nboxes = 2", "f:1:1: endpoint.0 is without a name"),
+        ("[[endpoint]]\nname = \"Küche\"", "f:1:1: endpoint.0.name is \"Küche\"; it takes 1 to 32 of a-z"),
+        ("[[endpoint]]\nname = \"a\"\n[[endpoint]]\nname = \"a\"", "f:3:1: endpoint.1 is \"a\" a second time"),
+        (
+            "[[endpoint]]\nname = \"a\"\nfailure_style = \"loud\"",
+            "f:3:17: endpoint.0.failure_style is \"loud\"; it takes \"text\" or",
+        ),
+        ("[[endpoint]]\nname = \"a\"\ntoken_env = \"T\"", "f:1:1: endpoint.0 is with a token and without a url"),
+        (
+            "[[endpoint]]\nname = \"a\"\nurl = \"ws://h/?token=s3cret\"\ntoken_env = \"T\"",
+            "f:1:1: endpoint.0 is with several tokens",
+        ),
+        (
+            "[[endpoint]]\nname = \"a\"\nbudget_ms = 300000",
+            "f:3:13: endpoint.0.budget_ms is 300000; it takes a whole number from",
+        ),
+        ("[[endpoint]]\nname = \"a\"\nbudget_ms = 3050", "budget_ms of endpoint a is 3050; more than"),
+        ("[[endpoint]]\nname = \"a\"\nurl = 7", "f:3:7: endpoint.0.url is 7; it takes a text"),
+    ];
+    for (text, expected) in cases {
+        let error = Config::parse("f", text).expect_err(text).to_string();
+        assert!(error.starts_with(expected), "{text:?} gave {error:?}");
+    }
+}
+
+#[test]
+fn a_token_in_the_file_is_never_shown_and_nobody_else_may_read_the_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.toml");
+    let mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    std::fs::write(&path, "[[endpoint]]\nname = \"a\"\nurl = \"wss://h/mcp/?token=s3cret\"\n").unwrap();
+    for open in [0o644, 0o640, 0o606] {
+        mode(open);
+        let error = Config::load(Some(&path)).unwrap_err().to_string();
+        assert!(error.contains("t.toml:3:7: endpoint.0.url holds a token"), "{error}");
+        assert!(error.contains(&format!("chmod 600 {}", path.display())) && !error.contains("s3cret"), "{error}");
+    }
+    mode(0o600);
+    let config = Config::load(Some(&path)).unwrap();
+    assert_eq!(config.endpoints[0].url.as_ref().unwrap().reveal(), "wss://h/mcp/?token=s3cret");
+    assert!(!format!("{config:?}").contains("s3cret") && !config.in_force().contains("s3cret"));
+    // A wrong one is not quoted either.
+    let long = format!("[[endpoint]]\nname = \"a\"\nurl = \"s3cret{}\"", "x".repeat(5_000));
+    let error = Config::parse("f", &long).unwrap_err().to_string();
+    assert!(error.contains("a text of 5006 characters") && !error.contains("s3cret"), "{error}");
+}
+
+#[test]
+fn a_token_file_lies_beside_the_configuration_and_nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use truetwin::config::endpoint_token;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, token) = (folder.path().join("t.toml"), folder.path().join("a.token"));
+    std::fs::write(&path, "[[endpoint]]\nname = \"a\"\nurl = \"wss://h/mcp/\"\ntoken_file = \"a.token\"\n").unwrap();
+    let config = Config::load(Some(&path)).unwrap();
+    let endpoint = &config.endpoints[0];
+    assert!(endpoint_token(endpoint).unwrap_err().to_string().contains("cannot read token_file"));
+    std::fs::write(&token, " s3cret\n").unwrap();
+    let mode = |mode| std::fs::set_permissions(&token, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o644);
+    let error = endpoint_token(endpoint).unwrap_err().to_string();
+    assert!(error.contains(&format!("chmod 600 {}", token.display())), "{error}");
+    mode(0o600);
+    assert_eq!(endpoint_token(endpoint).unwrap().unwrap().reveal(), "s3cret");
+    for bad in ["", "two words", &"x".repeat(5_000)] {
+        std::fs::write(&token, bad).unwrap();
+        assert!(endpoint_token(endpoint).unwrap_err().to_string().contains("holds no token"));
+    }
 }
 
 #[test]

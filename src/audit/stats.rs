@@ -67,10 +67,10 @@ pub struct ToolUse {
 pub struct CallerUse {
     /// Calls.
     pub calls: u64,
-    /// Of these, how many ended with success.
-    pub confirmed: u64,
     /// Of these, how many were about moving something.
     pub wishes: u64,
+    /// Of those, how many ended with success.
+    pub confirmed: u64,
     /// When the last one came in, as it is written; `None`: no call arrived.
     pub last: Option<String>,
     /// Its tool.
@@ -212,7 +212,7 @@ impl Stats {
         let of_caller = self.callers.entry(record.caller.clone()).or_default();
         of_caller.calls += 1;
         of_caller.wishes += u64::from(record.wants_something());
-        of_caller.confirmed += u64::from(record.is_success());
+        of_caller.confirmed += u64::from(record.is_success() && record.wants_something());
         of_caller.last = Some(record.at.clone());
         of_caller.last_tool = Some(tool);
     }
@@ -295,6 +295,7 @@ fn wrong_argument(record: &Record) -> Option<(String, String, String, String)> {
         _ => record.parameter.as_deref().unwrap_or("?"),
     };
     let nothing = if refusal == "missing_argument" { "(nothing)" } else { "?" };
-    let sent = record.sent.as_deref().or(record.heard.as_deref()).unwrap_or(nothing);
+    let tool = record.tool.as_deref().filter(|_| refusal == "unknown_tool");
+    let sent = record.sent.as_deref().or(tool).or(record.heard.as_deref()).unwrap_or(nothing);
     Some((record.tool.clone().unwrap_or_default(), parameter.to_owned(), refusal.to_owned(), sent.to_owned()))
 }

@@ -43,6 +43,12 @@ pub enum Command {
         #[command(subcommand)]
         command: EndpointCommand,
     },
+    /// Give HTTP clients their tokens, also while the hub runs
+    Token {
+        /// What to do.
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
     /// Take the access points out of an existing configuration
     Import {
         /// A .env with MCP_ENDPOINT, a xiaozhi.config.json, or - for stdin; without one, $MCP_ENDPOINT
@@ -84,6 +90,40 @@ pub enum Command {
         /// The configuration; without one, the defaults
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+    },
+}
+
+/// What to do with bearer tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make one and print it, this once
+    Add {
+        /// What to call it: 1 to 32 of a-z, 0-9, _ and -
+        #[arg(value_parser = endpoint_name)]
+        name: String,
+        /// What it may look at and move: ids, names, rooms, groups, with commas between [default: everything]
+        #[arg(long, value_name = "LIST")]
+        devices: Option<String>,
+        /// What it may only look at; alone, it may move nothing
+        #[arg(long, value_name = "LIST")]
+        read: Option<String>,
+        /// Its language: en or zh [default: the hub's]
+        #[arg(long, value_parser = lang)]
+        lang: Option<Lang>,
+        /// Print a JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// List them: what each may, its last call
+    List {
+        /// Print a JSON list instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take one back: from now on it may nothing
+    Revoke {
+        /// Which one
+        name: String,
     },
 }
 
@@ -329,6 +369,9 @@ mod tests {
             "truetwin set heater offset -2.5",
             "truetwin call ping",
             "truetwin call switch_device {\"device\":\"lamp\"}",
+            "truetwin token add tv --devices study,all --read * --lang zh --json",
+            "truetwin token list --json",
+            "truetwin token revoke tv",
             "truetwin check-config --config f",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -100,12 +100,15 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         | data::Error::UnknownDevice(_)
         | data::Error::EndpointExists(_)
         | data::Error::UnknownEndpoint(_)
+        | data::Error::TokenExists(_)
+        | data::Error::UnknownToken(_)
         | data::Error::UrlTooLong => Exit::Usage,
         data::Error::Io { .. }
         | data::Error::Damaged { .. }
         | data::Error::Newer { .. }
         | data::Error::Closed { .. }
         | data::Error::TooManyDevices
+        | data::Error::TooManyTokens
         | data::Error::TooManyEndpoints
         | data::Error::NoRandomness(_) => Exit::Internal,
     })

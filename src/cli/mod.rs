@@ -23,6 +23,7 @@ mod log;
 mod run;
 mod secret;
 mod table;
+mod token;
 
 use std::{
     future::Future,
@@ -35,6 +36,7 @@ use anyhow::Context as _;
 pub use self::{
     args::{
         AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
+        TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
@@ -71,6 +73,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         }
         Command::Device { command } => device::run(&command, &folder()?),
         Command::Endpoint { command } => endpoint::run(command, &folder()?),
+        Command::Token { command } => token::run(command, &folder()?),
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
         Command::Audit(args) => audit::run(args, &folder()?),
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),

@@ -45,7 +45,10 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
         stopping.cancel();
     });
     let config = serve_config(&args.inside)?;
-    let bridged = |hub| mcp::BridgeSettings { hub, lang: config.language(), answer_within: bridged(&config) };
+    let bridged = |hub| {
+        let (lang, answer_within) = (config.language(), bridged(&config));
+        mcp::BridgeSettings { hub, token: token().map(Into::into), lang, answer_within }
+    };
     if let Some(url) = &args.hub {
         let url = mcp_url(url);
         mcp::bridge(bridged(Arc::new(move || Some(url.clone()))), stop).await.map_err(no_bridge)?;
@@ -62,6 +65,11 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The bearer token for the hub, from the environment: an argument would be in the list of processes.
+fn token() -> Option<String> {
+    std::env::var("TRUETWIN_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
 /// A hub that cannot be reached is no hub, for whoever reads the exit code.
@@ -138,7 +146,7 @@ pub(super) async fn call(
     let url = mcp_url(&data::read_hub_json(&folder)?.http);
     // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
     let no_hub = |error: mcp::ClientError| Failure { exit: Exit::NoHub, message: error.to_string() };
-    let client = mcp::Client::connect(&url).await.map_err(no_hub)?;
+    let client = mcp::Client::connect_as(&url, token().as_deref()).await.map_err(no_hub)?;
     let called = client.call(&tool, arguments.into()).await;
     let tools = if called.is_err() { client.tools().await.ok() } else { None };
     client.close().await;

@@ -7,6 +7,7 @@
 //!
 //! Knows nothing of sockets, of the data folder or of devices that connect: it only says what the owner wants.
 
+mod callers;
 mod overrides;
 mod read;
 mod rules;
@@ -24,10 +25,14 @@ use std::{
 };
 
 pub use self::{
+    callers::{Callers, SecretText, TokenError, endpoint_token},
     read::Place,
     rules::Broken,
-    schema::{DeviceText, Http, Limits, Mqtt, PropertySettings, SceneText, Timing, Top},
-    setting::Proposals,
+    schema::{
+        CallerText, Confirmations, DeviceText, EndpointText, Http, Limits, Mqtt, PropertySettings, SELECTOR_CHARS_MAX,
+        SELECTORS_MAX, SceneText, Timing, Top,
+    },
+    setting::{FailureStyle, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
@@ -51,6 +56,12 @@ pub struct Config {
     pub timing: Timing,
     /// How much may wait.
     pub limits: Limits,
+    /// How people agree to what can do harm.
+    pub confirm: Confirmations,
+    /// What callers on this machine may.
+    pub callers: Callers,
+    /// The access points, in the order of the file.
+    pub endpoints: Vec<EndpointText>,
     /// What the owner says about single devices, whether or not they have credentials.
     pub devices: BTreeMap<DeviceId, Device>,
     /// The scenes, in the order of the file.
@@ -120,6 +131,21 @@ pub enum Error {
         /// What is allowed, as a noun.
         allowed: String,
     },
+    /// A token in a file that others can read.
+    #[error(
+        "{place}: {key} holds a token, and others may read the file (mode {mode:04o}); mend it with: chmod 600 {}",
+        path.display()
+    )]
+    Exposed {
+        /// Where.
+        place: Place,
+        /// The key with its section.
+        key: String,
+        /// The file's mode.
+        mode: u32,
+        /// The file.
+        path: PathBuf,
+    },
     /// A rule between settings that does not hold.
     #[error("{}{broken}", place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default())]
     Rule {
@@ -145,7 +171,10 @@ impl Config {
         if text.len() as u64 > FILE_BYTES_MAX {
             return Err(Error::TooLong { path: path.to_owned() });
         }
-        Self::parse(&path.display().to_string(), &text)
+        let (mut config, places) = Self::parse_with_places(&path.display().to_string(), &text)?;
+        callers::check_file(&config, &places, path)?;
+        callers::anchor(&mut config, path);
+        Ok(config)
     }
 
     /// Reads and checks the text of a file; `file` is what errors call it.
@@ -153,9 +182,13 @@ impl Config {
     /// # Errors
     /// As [`Config::load`].
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        Self::parse_with_places(file, text).map(|(config, _)| config)
+    }
+
+    fn parse_with_places(file: &str, text: &str) -> Result<(Self, BTreeMap<String, Place>), Error> {
         let (config, places) = read::read(file, text)?;
         match rules::check(&config) {
-            Ok(()) => Ok(config),
+            Ok(()) => Ok((config, places)),
             Err(broken) => Err(Error::Rule { place: places.get(broken.key).cloned(), broken }),
         }
     }
@@ -207,6 +240,13 @@ impl Config {
     /// The scenes.
     pub fn scenes(&self) -> std::sync::Arc<[Scene]> {
         self.scenes.clone().into()
+    }
+
+    /// The buttons that confirmations wait for.
+    pub fn buttons(&self) -> Vec<(DeviceId, PropertyName)> {
+        let properties = self.devices.values().flat_map(|device| device.properties.values());
+        let named = properties.filter_map(|settings| settings.press_with.as_ref());
+        named.map(|button| (button.device.clone(), button.property.clone())).collect()
     }
 
     /// What the owner says about one property, if anything.

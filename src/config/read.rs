@@ -9,6 +9,7 @@ use toml::{
 
 use super::{
     Config, Device, Error,
+    callers::{CALLERS, ENDPOINT},
     scenes::SCENE,
     schema::{DeviceText, PropertySettings},
     setting::{Allowed, Scalar, Section},
@@ -16,7 +17,8 @@ use super::{
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", "devices", SCENE];
+pub(super) const SECTIONS: &[&str] =
+    &["mqtt", "http", "timing", "limits", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -57,12 +59,18 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
             config.scenes = reader.scenes(value)?;
             continue;
         }
+        if name == ENDPOINT {
+            config.endpoints = reader.endpoints(value)?;
+            continue;
+        }
         let table = reader.table(name, value)?;
         match name {
+            CALLERS => config.callers = reader.callers(table)?,
             "mqtt" => reader.whole(name, table, &mut config.mqtt)?,
             "http" => reader.whole(name, table, &mut config.http)?,
             "timing" => reader.whole(name, table, &mut config.timing)?,
             "limits" => reader.whole(name, table, &mut config.limits)?,
+            "confirm" => reader.whole(name, table, &mut config.confirm)?,
             _ => config.devices = reader.devices(table)?,
         }
     }
@@ -113,7 +121,7 @@ impl Reader<'_> {
     }
 
     /// A section that holds nothing but its keys.
-    fn whole<S: Section>(&mut self, path: &str, table: &DeTable<'_>, into: &mut S) -> Result<(), Error> {
+    pub(super) fn whole<S: Section>(&mut self, path: &str, table: &DeTable<'_>, into: &mut S) -> Result<(), Error> {
         self.section(path, table, into, &[]).map(drop)
     }
 
@@ -141,7 +149,7 @@ impl Reader<'_> {
             let at = value.span().start;
             match scalar(value.get_ref()) {
                 Some(scalar) if key.allowed.takes(&scalar) && (key.set)(into, &scalar) => {}
-                Some(scalar) => return Err(self.wrong(at, full, scalar.to_string(), key.allowed)),
+                Some(scalar) => return Err(self.wrong(at, full, key.allowed.found(&scalar), key.allowed)),
                 None => {
                     return Err(self.wrong(at, full, format!("of type {}", value.get_ref().type_str()), key.allowed));
                 }
@@ -186,7 +194,12 @@ fn scalar(value: &DeValue<'_>) -> Option<Scalar> {
     match value {
         DeValue::String(text) => Some(Scalar::Text(text.clone().into_owned())),
         DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok().map(Scalar::Number),
-        DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+        DeValue::Array(values) => {
+            let texts = values.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
+            texts.collect::<Option<_>>().map(Scalar::List)
+        }
+        DeValue::Boolean(flag) => Some(Scalar::Flag(*flag)),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
     }
 }
 

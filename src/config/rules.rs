@@ -1,6 +1,7 @@
 //! What must hold between settings (the range of each alone is in the table).
 
-use super::{Config, ms};
+use super::{Config, EndpointText, Tokens, ms};
+use crate::property::Confirm;
 
 /// How many of the largest packets the credits must hold at least, as the door wants it.
 const CREDIT_PACKETS_MIN: usize = 16;
@@ -22,10 +23,11 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
     let Config { mqtt, http, timing, .. } = config;
     let broken = |key, flag, problem| Err(Broken { key, flag, problem });
 
-    // Whoever reaches the HTTP port can move everything; devices have credentials, HTTP clients have none yet.
-    if !http.listen.ip().is_loopback() {
+    // Whoever reaches the HTTP port without a token is the caller http, and may what that may.
+    if !http.listen.ip().is_loopback() && http.tokens == Tokens::Optional {
         let problem = format!(
-            "is {}: HTTP clients have no credentials yet, so only loopback addresses (127.0.0.0/8, ::1) are allowed",
+            "is {}: beyond loopback (127.0.0.0/8, ::1) clients need tokens; set http.tokens = \"required\" and make one with: \
+             truetwin token add NAME",
             http.listen
         );
         return broken("http.listen", Some("--http"), problem);
@@ -69,6 +71,26 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
         );
         return broken("timing.wait_online_ms", None, problem);
     }
+    if config.confirm.earliest_ms >= config.confirm.latest_ms {
+        let problem = format!(
+            "is {}; more than earliest_ms ({}) is needed, or nothing could ever be confirmed",
+            config.confirm.latest_ms, config.confirm.earliest_ms
+        );
+        return broken("confirm.latest_ms", None, problem);
+    }
+    // The same for callers with limits of their own.
+    let least = timing.answer_margin_ms + timing.broker_ms + timing.ack_ms + timing.start_ms;
+    let callers = [("http", config.callers.http.budget_ms), ("stdio", config.callers.stdio.budget_ms)];
+    let callers = callers.into_iter().filter_map(|(name, budget)| Some((format!("of callers.{name}"), budget?)));
+    let named = |endpoint: &EndpointText| format!("of endpoint {}", endpoint.name.as_deref().unwrap_or_default());
+    let endpoints = config.endpoints.iter().map(|endpoint| (named(endpoint), endpoint.budget_ms));
+    if let Some((whose, budget)) = callers.chain(endpoints).find(|(_, budget)| *budget <= least) {
+        let problem = format!(
+            "{whose} is {budget}; more than answer_margin_ms + broker_ms + ack_ms + start_ms ({least}) is needed, or nothing \
+             could begin in time"
+        );
+        return broken("budget_ms", None, problem);
+    }
     for (device, settings) in &config.devices {
         for (property, owner) in &settings.properties {
             if owner.verify_with.is_some() != owner.verify_expect.is_some() {
@@ -77,6 +99,15 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
                      would be verified"
                 );
                 return broken("verify_with", None, problem);
+            }
+            if owner.confirm == Some(Confirm::Press) && owner.press_with.is_none() {
+                let problem = format!("of {property} of {device} is \"press\": press_with has to name what is pressed");
+                return broken("confirm", None, problem);
+            }
+            if owner.confirm == Some(Confirm::SpokenCode) && config.confirm.code_file.is_none() {
+                let problem =
+                    format!("of {property} of {device} is \"spoken_code\": confirm.code_file has to hold the code");
+                return broken("confirm", None, problem);
             }
             // What a property says of itself is no measurement, and would be called one.
             if owner.verify_with.as_ref().is_some_and(|w| w.device == *device && *w.property == **property) {

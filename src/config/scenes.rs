@@ -82,12 +82,17 @@ impl Reader<'_> {
                 Some(DeValue::Boolean(required)) => Some(*required),
                 Some(_) => None,
             };
-            let allowed = "device = an id, property = 1 to 32 bytes, value = true, false, a number or a text of at most 128 \
-                           bytes, required = true or false";
-            let (Some(device), Some(property), Some(wanted), Some(required)) = (device, property, wanted, required)
-            else {
-                return Err(self.bad(value, path, "without one of these or with a wrong one", allowed));
+            let wrong = |key: &str, allowed: &str| {
+                let found =
+                    if table.contains_key(key) { format!("with a wrong {key}") } else { format!("without {key}") };
+                self.bad(table.get(key).unwrap_or(value), path.clone(), &found, allowed)
             };
+            let Some(device) = device else { return Err(wrong("device", "a device's id")) };
+            let Some(property) = property else { return Err(wrong("property", "a name of 1 to 32 bytes")) };
+            let Some(wanted) = wanted else {
+                return Err(wrong("value", "a value: true, false, a number, or a text of at most 128 bytes"));
+            };
+            let Some(required) = required else { return Err(wrong("required", "true or false")) };
             if members.iter().any(|m: &Member| m.device == device && *m.property == *property) {
                 let found = format!("{property} of {device} a second time");
                 return Err(self.bad(value, path, &found, "each property once"));
@@ -97,7 +102,7 @@ impl Reader<'_> {
         Ok(members)
     }
 
-    fn array<'t, 'i>(
+    pub(super) fn array<'t, 'i>(
         &self,
         path: &str,
         value: &'t Spanned<DeValue<'i>>,
@@ -114,7 +119,7 @@ impl Reader<'_> {
         }
     }
 
-    fn bad(&self, value: &Spanned<DeValue<'_>>, key: String, found: &str, allowed: &str) -> Error {
+    pub(super) fn bad(&self, value: &Spanned<DeValue<'_>>, key: String, found: &str, allowed: &str) -> Error {
         Error::Value {
             place: self.place(value.span().start),
             key,

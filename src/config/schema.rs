@@ -7,12 +7,13 @@
 use std::net::SocketAddr;
 
 use super::{
-    setting::{Allowed, Key, Proposals, Section, Setting},
+    callers::SecretText,
+    setting::{Allowed, FailureStyle, Key, Profile, Proposals, Section, Setting, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor, TERMS_CHARS_MAX},
 };
 use crate::{
     names::Lang,
-    property::{Choice, Class, Evidence},
+    property::{Choice, Class, Confirm, Evidence},
 };
 
 /// Declares a section: a struct with one field a key, its defaults, and the table of its keys.
@@ -85,10 +86,15 @@ section! {
 }
 
 section! {
-    /// Where MCP clients, Prometheus and health checks connect. There are no HTTP credentials yet: loopback only.
+    /// Where MCP clients, Prometheus and health checks connect.
     Http {
-        /// The address. Port 0 takes a free one.
+        /// The address. Port 0 takes a free one. Beyond loopback only where tokens are required (below).
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)), Allowed::Address;
+        /// Whether clients need a token (truetwin token add). optional: one that brings none is the caller http, below.
+        tokens: Tokens = Tokens::Optional, Allowed::Words(Tokens::WORDS);
+        /// The names by which clients reach the hub, beside localhost and addresses: others are refused, so that no web page
+        /// can lead a browser here under a name of its own.
+        hosts: Vec<String> = Vec::new(), Allowed::List { entries_max: HOSTS_MAX, chars_max: HOST_CHARS_MAX };
         /// MCP sessions at once. One more is refused with 503 until another ends.
         sessions_max: usize = 64, within(1, 4_096);
     }
@@ -142,8 +148,96 @@ section! {
     }
 }
 
+/// Longest path of a file, characters.
+const PATH_CHARS_MAX: usize = 1_024;
+
+section! {
+    /// How people agree to what can do harm: unlocking, moving a door or gate, heating more (semantics 7.2). What is asked
+    /// about, and how, is said for each property.
+    Confirmations {
+        /// How soon after the question a confirmation may come. Whoever is quicker is no person, and the question is gone.
+        earliest_ms: u32 = 3_000, within(0, 60_000);
+        /// How long after the question a confirmation may come.
+        latest_ms: u32 = 60_000, within(1, 600_000);
+        /// How long a person may take over a question that the client itself shows.
+        form_ms: u32 = 60_000, within(1, 600_000);
+        /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
+        /// of yours alone (chmod 600). Read at the start.
+        code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
+        wrong_max: u32 = 5, within(1, 100);
+        /// How long that lasts.
+        locked_out_ms: u32 = 300_000, within(1, 86_400_000);
+    }
+}
+
 /// Longest display name of a device or room, characters (semantics 2.9).
 const NAME_CHARS_MAX: usize = 32;
+
+/// Host names of one hub: it has a few at most.
+const HOSTS_MAX: usize = 16;
+
+/// Longest host name, characters (RFC 1035).
+const HOST_CHARS_MAX: usize = 253;
+
+/// How many things, rooms and groups a caller may be granted by name: more is a room or "*".
+pub const SELECTORS_MAX: usize = 128;
+
+/// The longest of them, characters: the longest name with the longest room in the longest of their forms.
+pub const SELECTOR_CHARS_MAX: usize = 96;
+
+const SELECTORS: Allowed = Allowed::List { entries_max: SELECTORS_MAX, chars_max: SELECTOR_CHARS_MAX };
+
+section! {
+    /// What a caller on this machine may, for the callers http (HTTP without a token) and stdio (truetwin mcp with a hub of
+    /// its own). Without a word from you, everything. Names are those of devices, parts, rooms and groups ("all lights"),
+    /// or ids; "*" is everything; what nothing is called is nothing.
+    CallerText {
+        /// What it may look at and move. Without it: everything, or with read, nothing.
+        devices: Option<Vec<String>> = None, SELECTORS;
+        /// What it may only look at.
+        read: Option<Vec<String>> = None, SELECTORS;
+        /// Its language, if not that at the top.
+        language: Option<Lang> = None, Allowed::Words(&["en", "zh"]);
+        /// When it is answered at the latest, if not after timing.answer_by_ms.
+        budget_ms: Option<u32> = None, within(100, 600_000);
+    }
+}
+
+section! {
+    /// An access point of voice boxes to which the hub connects. There may be several such tables. One without url gives
+    /// settings to an access point that was added with truetwin endpoint add.
+    EndpointText {
+        /// What it is called here: 1 to 32 of a-z, 0-9, _ and -.
+        name: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// Where it is. With its token in it, nobody else may read this file (chmod 600).
+        url: Option<SecretText> = None, Allowed::Secret { chars_max: URL_CHARS_MAX };
+        /// The file with its token, which nobody else may read (chmod 600). A path that is relative begins at this file.
+        token_file: Option<String> = None, Allowed::Text { chars_max: URL_CHARS_MAX };
+        /// The environment variable with its token, instead.
+        token_env: Option<String> = None, Allowed::Text { chars_max: HOST_CHARS_MAX };
+        /// Of which kind it is, where its URL does not tell.
+        profile: Option<Profile> = None, Allowed::Words(Profile::WORDS);
+        /// What it may look at and move, as for a caller. Without it: everything, or with read, nothing.
+        devices: Option<Vec<String>> = None, SELECTORS;
+        /// What it may only look at.
+        read: Option<Vec<String>> = None, SELECTORS;
+        /// The room in which its box stands: there, "the light" is the one in this room. Only with one box, since a call does
+        /// not tell from which box it comes.
+        room: Option<String> = None, Allowed::Text { chars_max: NAME_CHARS_MAX };
+        /// How many boxes speak through it.
+        boxes: u32 = 1, within(1, 1_000);
+        /// Its language, if not that at the top.
+        language: Option<Lang> = None, Allowed::Words(&["en", "zh"]);
+        /// When a call is answered at the latest: below the limit of the other side, on a relay at most 25000.
+        budget_ms: u32 = 8_000, within(1_000, 280_000);
+        /// How it is told of failures. is_error is for relays that speak the text of an error as it stands.
+        failure_style: FailureStyle = FailureStyle::Text, Allowed::Words(FailureStyle::WORDS);
+    }
+}
+
+/// Longest URL and path, characters.
+const URL_CHARS_MAX: usize = 4_096;
 
 section! {
     /// What the owner says about one device. Nothing of it is needed; without a name its id is its name.
@@ -185,6 +279,14 @@ section! {
         class: Option<Class> = None, Allowed::Words(&["momentary", "held"]);
         /// A lock, door or heater that a known device offers for the first time is read-only until you accept it here.
         accepted: Option<Accepted> = None, Allowed::Words(&["yes"]);
+        /// Who agrees to a movement: ask, the assistant asks and confirms; spoken_code, the person says a secret code; press,
+        /// somebody presses what press_with names; none, nobody. Without it: ask for unlocking, doors and gates, and more
+        /// heat. Also for an action of this name. Locking and less heat are never asked about.
+        confirm: Option<Confirm> = None, Allowed::Words(&["ask", "spoken_code", "press", "none"]);
+        /// What is pressed, where confirm is "press": a button that says itself when it was pressed by hand.
+        press_with: Option<Sensor> = None, Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "device.property" };
+        /// Whether its values are hidden in answers, logs and the audit.
+        sensitive: bool = false, Allowed::Flag;
         /// The actions of the device that bring values about, where setting is not how it is done.
         by_action: Option<ByAction> = None,
             Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "value=action, value=action" };

@@ -3,7 +3,10 @@
 
 use std::{fmt, net::SocketAddr};
 
-use crate::{names::Lang, property::Evidence};
+use crate::{
+    names::Lang,
+    property::{Confirm, Evidence},
+};
 
 /// A value as the file has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +15,10 @@ pub(super) enum Scalar {
     Number(i64),
     /// A string.
     Text(String),
+    /// `true` or `false`.
+    Flag(bool),
+    /// An array of strings.
+    List(Vec<String>),
 }
 
 impl fmt::Display for Scalar {
@@ -20,6 +27,12 @@ impl fmt::Display for Scalar {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(texts) => {
+                let texts: Vec<String> =
+                    texts.iter().map(|text| toml::Value::String(text.clone()).to_string()).collect();
+                write!(f, "[{}]", texts.join(", "))
+            }
         }
     }
 }
@@ -36,6 +49,8 @@ pub(super) enum Allowed {
     },
     /// An IP address and port.
     Address,
+    /// `true` or `false`.
+    Flag,
     /// One of these words.
     Words(&'static [&'static str]),
     /// A text of a certain form; whether it has it, the type of the key says.
@@ -50,6 +65,18 @@ pub(super) enum Allowed {
         /// The longest, characters.
         chars_max: usize,
     },
+    /// A text that is never shown.
+    Secret {
+        /// The longest, characters.
+        chars_max: usize,
+    },
+    /// Texts without line breaks, none of them empty; there may be none.
+    List {
+        /// The most.
+        entries_max: usize,
+        /// The longest, characters.
+        chars_max: usize,
+    },
 }
 
 impl Allowed {
@@ -59,14 +86,39 @@ impl Allowed {
             (Self::Number { min, max }, Scalar::Number(number)) => (i64::from(min)..=i64::from(max)).contains(number),
             (Self::Address, Scalar::Text(text)) => text.parse::<SocketAddr>().is_ok(),
             (Self::Words(words), Scalar::Text(text)) => words.contains(&text.as_str()),
-            (Self::Text { chars_max } | Self::Form { chars_max, .. }, Scalar::Text(text)) => {
-                let count = text.chars().count();
-                count <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
+            (
+                Self::Text { chars_max } | Self::Form { chars_max, .. } | Self::Secret { chars_max },
+                Scalar::Text(text),
+            ) => is_line(text, chars_max),
+            (Self::List { entries_max, chars_max }, Scalar::List(texts)) => {
+                texts.len() <= entries_max && texts.iter().all(|text| is_line(text, chars_max))
             }
-            (Self::Number { .. }, Scalar::Text(_)) => false,
-            (Self::Address | Self::Words(_) | Self::Text { .. } | Self::Form { .. }, Scalar::Number(_)) => false,
+            (Self::Flag, Scalar::Flag(_)) => true,
+            (
+                Self::Number { .. }
+                | Self::Address
+                | Self::Words(_)
+                | Self::Text { .. }
+                | Self::Form { .. }
+                | Self::Secret { .. }
+                | Self::List { .. }
+                | Self::Flag,
+                Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_),
+            ) => false,
         }
     }
+
+    /// How a value that is not taken is called in an error.
+    pub(super) fn found(self, scalar: &Scalar) -> String {
+        match (self, scalar) {
+            (Self::Secret { .. }, Scalar::Text(text)) => format!("a text of {} characters", text.chars().count()),
+            _ => scalar.to_string(),
+        }
+    }
+}
+
+fn is_line(text: &str, chars_max: usize) -> bool {
+    text.chars().count() <= chars_max && !text.trim().is_empty() && !text.chars().any(char::is_control)
 }
 
 impl fmt::Display for Allowed {
@@ -74,13 +126,22 @@ impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Flag => f.write_str("true or false"),
             Self::Address => write!(f, "an IP address and port such as \"127.0.0.1:1883\""),
             Self::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 f.write_str(&words.join(" or "))
             }
             Self::Form { form, .. } => write!(f, "a text of the form {form:?}"),
-            Self::Text { chars_max } => write!(f, "a text of 1 to {chars_max} characters without line breaks"),
+            Self::Text { chars_max } | Self::Secret { chars_max } => {
+                write!(f, "a text of 1 to {chars_max} characters without line breaks")
+            }
+            Self::List { entries_max, chars_max } => {
+                write!(
+                    f,
+                    "a list of at most {entries_max} texts of 1 to {chars_max} characters such as [\"study\", \"lamp\"]"
+                )
+            }
         }
     }
 }
@@ -193,6 +254,19 @@ impl Setting for Proposals {
     }
 }
 
+impl Setting for Vec<String> {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::List(self.clone()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::List(texts) => Some(texts.iter().map(|text| text.trim().to_owned()).collect()),
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::Flag(_) => None,
+        }
+    }
+}
+
 impl Setting for Lang {
     fn scalar(&self) -> Option<Scalar> {
         let word = match self {
@@ -222,6 +296,29 @@ impl Setting for Evidence {
     }
 }
 
+impl Setting for bool {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Flag(*self))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::Flag(flag) => Some(*flag),
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) => None,
+        }
+    }
+}
+
+impl Setting for Confirm {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.as_str().to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        Self::ALL.iter().copied().find(|how| Some(how.as_str()) == text(scalar))
+    }
+}
+
 impl<T: Setting> Setting for Option<T> {
     fn scalar(&self) -> Option<Scalar> {
         self.as_ref().and_then(Setting::scalar)
@@ -232,16 +329,68 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
+/// Declares settings that are one of some words.
+macro_rules! word_setting {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ })+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// The words that are taken.
+            pub const WORDS: &[&str] = &[$($word),+];
+        }
+
+        impl Setting for $name {
+            fn scalar(&self) -> Option<Scalar> {
+                let word = match self { $(Self::$variant => $word,)+ };
+                Some(Scalar::Text(word.to_owned()))
+            }
+
+            fn from_scalar(scalar: &Scalar) -> Option<Self> {
+                match text(scalar)? {
+                    $($word => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+word_setting! {
+    /// Whether HTTP clients need a token.
+    Tokens {
+        /// On this machine they do not.
+        Optional = "optional",
+        /// All do.
+        Required = "required",
+    }
+    /// The kind of an access point, where its URL does not tell.
+    Profile {
+        /// The vendor's, or one that works as it does.
+        Official = "official",
+        /// A self-hosted relay.
+        Relay = "relay",
+    }
+    /// The form in which an access point is told of a failure (answers, *Two voices*).
+    FailureStyle {
+        /// As any answer: the access point hands no errors to its model.
+        Text = "text",
+        /// As an error with the sentence in it: for relays that speak it as it stands.
+        IsError = "is_error",
+    }
+}
+
 fn number<T: TryFrom<i64>>(scalar: &Scalar) -> Option<T> {
     match scalar {
         Scalar::Number(number) => T::try_from(*number).ok(),
-        Scalar::Text(_) => None,
+        Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }
 
 fn text(scalar: &Scalar) -> Option<&str> {
     match scalar {
         Scalar::Text(text) => Some(text),
-        Scalar::Number(_) => None,
+        Scalar::Number(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }

@@ -4,15 +4,16 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     Config, Device,
+    callers::{CALLERS, ENDPOINT, SecretText},
     read::PROPERTIES,
     scenes,
-    schema::{DeviceText, PropertySettings, SceneText},
-    setting::{Key, Section},
+    schema::{CallerText, DeviceText, EndpointText, PropertySettings, SceneText},
+    setting::{Key, Profile, Section},
     terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
-    names::{Label, Member, Scene},
-    property::{Choice, Class, DeviceId, Evidence, Predicate, Value},
+    names::{Label, Lang, Member, Scene},
+    property::{Choice, Class, Confirm, DeviceId, Evidence, Predicate, Value},
 };
 
 /// What stands at the top of the example.
@@ -36,6 +37,9 @@ pub(super) fn example() -> String {
     documented(&mut out, "http", &config.http, "");
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
+    documented(&mut out, "confirm", &config.confirm, "");
+    documented(&mut out, &format!("{CALLERS}.http"), &sample_caller(), "# ");
+    documented(&mut out, &format!("[{ENDPOINT}]"), &sample_endpoint(), "# ");
     documented(&mut out, &format!("devices.{SAMPLE_DEVICE}"), &sample_text(), "# ");
     let property = format!("devices.{SAMPLE_DEVICE}.{PROPERTIES}.relay");
     documented(&mut out, &property, &sample_property(), "# ");
@@ -57,6 +61,15 @@ pub(super) fn in_force(config: &Config) -> String {
     plain(&mut out, "http", &config.http);
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
+    plain(&mut out, "confirm", &config.confirm);
+    for (name, caller) in [("http", &config.callers.http), ("stdio", &config.callers.stdio)] {
+        if *caller != CallerText::default() {
+            plain(&mut out, &format!("{CALLERS}.{name}"), caller);
+        }
+    }
+    for endpoint in &config.endpoints {
+        plain(&mut out, &format!("[{ENDPOINT}]"), endpoint);
+    }
     devices(&mut out, &config.devices);
     out.push_str(&scenes::written(&config.scenes, ""));
     let end = out.trim_end().len();
@@ -115,6 +128,31 @@ fn line_to(out: &mut String, line: &str) {
     writeln!(out, "{line}").expect("writing to a string does not fail");
 }
 
+fn sample_caller() -> CallerText {
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    CallerText {
+        devices: names(&["study", "all lights"]),
+        read: names(&["*"]),
+        language: Some(Lang::En),
+        budget_ms: Some(30_000),
+    }
+}
+
+fn sample_endpoint() -> EndpointText {
+    let some = |text: &str| Some(text.to_owned());
+    EndpointText {
+        name: some("kitchen"),
+        url: Some(SecretText::new("wss://api.xiaozhi.me/mcp/")),
+        token_file: some("/etc/truetwin/kitchen.token"),
+        profile: Some(Profile::Official),
+        devices: Some(vec!["kitchen".to_owned(), "all lights".to_owned()]),
+        read: Some(vec!["*".to_owned()]),
+        room: some("kitchen"),
+        language: Some(Lang::Zh),
+        ..EndpointText::default()
+    }
+}
+
 fn sample_text() -> DeviceText {
     let some = |text: &str| Some(text.to_owned());
     DeviceText {
@@ -139,6 +177,9 @@ fn sample_property() -> PropertySettings {
         predicate: Some(Choice::Equals),
         class: Some(Class::Momentary),
         accepted: Some(Accepted),
+        confirm: Some(Confirm::Press),
+        press_with: Some(Sensor { device: DeviceId::new("door-bell").expect("an id"), property: "presses".into() }),
+        sensitive: false,
         by_action: Some(ByAction(vec![
             (Value::Bool(true), "press".to_owned()),
             (Value::Bool(false), "press".to_owned()),

@@ -11,6 +11,7 @@
 //!
 //! Knows nothing of twins and tools: whoever serves brings a [`Handler`].
 
+mod tokens;
 mod words;
 
 use std::{
@@ -34,7 +35,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub use self::words::{EndpointInfo, Listed, Request, Response};
+pub use self::{
+    tokens::on_tokens,
+    words::{EndpointInfo, Listed, Request, Response, TokenInfo},
+};
 use crate::{
     data::{Credentials, DataFolder, Secret},
     property::DeviceId,
@@ -99,6 +103,9 @@ pub fn on_credentials(credentials: &Credentials, mqtt: &str, request: &Request) 
         | Request::EndpointList
         | Request::EndpointTest { .. }
         | Request::EndpointRemove { .. }
+        | Request::TokenAdd { .. }
+        | Request::TokenList
+        | Request::TokenRevoke { .. }
         | Request::Dispute { .. } => return None,
     };
     Some(result.unwrap_or_else(|message| Response::Error { message }))

@@ -51,6 +51,24 @@ pub enum Request {
         /// Which one.
         name: String,
     },
+    /// Make a bearer token for HTTP clients.
+    TokenAdd {
+        /// What its owner calls it.
+        name: String,
+        /// What it may look at and move.
+        devices: Option<Vec<String>>,
+        /// What it may only look at.
+        read: Option<Vec<String>>,
+        /// `en` or `zh`; else the hub's.
+        language: Option<String>,
+    },
+    /// Which tokens there are.
+    TokenList,
+    /// Take a token back.
+    TokenRevoke {
+        /// Which one.
+        name: String,
+    },
     /// What was said to be done was not.
     Dispute {
         /// The id of an operation, or a device: then the latest operation on it.
@@ -78,9 +96,9 @@ pub enum Response {
         /// Ordered by id.
         devices: Vec<Listed>,
     },
-    /// To [`Request::DeviceRemove`].
+    /// To [`Request::DeviceRemove`], [`Request::EndpointRemove`] and [`Request::TokenRevoke`].
     Removed {
-        /// Its id.
+        /// Its id or name.
         device: String,
     },
     /// To [`Request::Set`].
@@ -103,6 +121,18 @@ pub enum Response {
     Endpoints {
         /// Ordered by name.
         endpoints: Vec<EndpointInfo>,
+    },
+    /// To [`Request::TokenAdd`].
+    Token {
+        /// What is known of it.
+        info: Box<TokenInfo>,
+        /// The token, told this once.
+        token: Secret,
+    },
+    /// To [`Request::TokenList`].
+    Tokens {
+        /// Ordered by name.
+        tokens: Vec<TokenInfo>,
     },
     /// To [`Request::Dispute`].
     Disputed {
@@ -130,6 +160,31 @@ pub struct Listed {
     /// Its presence (semantics 5.5), where a running hub can tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub presence: Option<String>,
+}
+
+/// One bearer token, as its owner sees it. Nothing of it is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct TokenInfo {
+    /// What its owner calls it.
+    pub name: String,
+    /// What it may look at and move; `None`: everything, or with `read`, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<Vec<String>>,
+    /// What it may only look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<String>>,
+    /// `en` or `zh`; `None`: the hub's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// When it was made, RFC 3339.
+    pub created: String,
+    /// When it last called, RFC 3339, where a running hub can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_call: Option<String>,
+    /// What of its lists selects nothing now, where a running hub can tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmatched: Vec<String>,
 }
 
 /// One access point, as its owner sees it. Nothing of it is secret.

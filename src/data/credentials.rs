@@ -70,9 +70,27 @@ struct Shared {
 
 /// What is kept of a password.
 #[derive(Clone, Copy)]
-struct Hashed {
+pub(super) struct Hashed {
     salt: [u8; SECRET_BYTES],
     sha256: [u8; 32],
+}
+
+impl Hashed {
+    /// Whether it is that of this password; constant time.
+    pub(super) fn is_of(&self, password: &[u8]) -> bool {
+        hash(&self.salt, password).ct_eq(&self.sha256).into()
+    }
+
+    /// Salt and hash as they are stored.
+    pub(super) fn hex(&self) -> (String, String) {
+        (file::hex(&self.salt), file::hex(&self.sha256))
+    }
+
+    /// From what is stored; `None` if that is not hex of the right length.
+    pub(super) fn from_hex(salt: &str, sha256: &str) -> Option<Self> {
+        let (salt, sha256) = file::unhex(salt).zip(file::unhex(sha256))?;
+        Some(Self { salt, sha256 })
+    }
 }
 
 impl Credentials {
@@ -143,8 +161,7 @@ impl Credentials {
         if password.len() > PASSWORD_BYTES_MAX {
             return false;
         }
-        let same = hash(&hashed.salt, password).ct_eq(&hashed.sha256);
-        bool::from(same) && known.is_some()
+        hashed.is_of(password) && known.is_some()
     }
 
     /// Changes a copy, writes it, and only then lets it count.
@@ -171,7 +188,8 @@ impl fmt::Debug for Credentials {
     }
 }
 
-fn new_secret() -> Result<(Secret, Hashed), Error> {
+/// A new secret with what is kept of it.
+pub(super) fn new_secret() -> Result<(Secret, Hashed), Error> {
     let secret = file::hex(&file::random::<SECRET_BYTES>()?);
     let salt = file::random()?;
     let sha256 = hash(&salt, secret.as_bytes());
@@ -206,7 +224,10 @@ struct Versioned {
 }
 
 fn encode(devices: &BTreeMap<DeviceId, Hashed>) -> String {
-    let stored = |hashed: &Hashed| StoredDevice { salt: file::hex(&hashed.salt), sha256: file::hex(&hashed.sha256) };
+    let stored = |hashed: &Hashed| {
+        let (salt, sha256) = hashed.hex();
+        StoredDevice { salt, sha256 }
+    };
     let devices = devices.iter().map(|(id, hashed)| (id.as_str().to_owned(), stored(hashed))).collect();
     let text = serde_json::to_string_pretty(&Stored { version: VERSION, devices });
     text.expect("strings and numbers are always JSON") + "\n"
@@ -224,10 +245,9 @@ fn decode(path: &Path, text: &str) -> Result<BTreeMap<DeviceId, Hashed>, Error> 
     let stored: Stored = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
     let entry = |(name, device): (String, StoredDevice)| {
         let id = DeviceId::new(&name).map_err(|error| damaged(error.to_string()))?;
-        let hashed = file::unhex(&device.salt).zip(file::unhex(&device.sha256));
-        let (salt, sha256) =
-            hashed.ok_or_else(|| damaged(format!("salt or sha256 of {id} is not hex of its length")))?;
-        Ok((id, Hashed { salt, sha256 }))
+        let hashed = Hashed::from_hex(&device.salt, &device.sha256);
+        let hashed = hashed.ok_or_else(|| damaged(format!("salt or sha256 of {id} is not hex of its length")))?;
+        Ok((id, hashed))
     };
     stored.devices.into_iter().map(entry).collect()
 }

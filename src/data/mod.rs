@@ -6,6 +6,7 @@
 //! | `hub.id` | this hub's name in a welcome, random, for ever | once |
 //! | `epoch` | a number that grows with each start of the hub | at each start |
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
+//! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
 //! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
 //! | `hub.json` | where the running hub listens | while it runs |
@@ -22,6 +23,7 @@ mod endpoints;
 mod file;
 mod place;
 mod sockets;
+mod tokens;
 
 use std::{
     fs::{DirBuilder, File, TryLockError},
@@ -38,6 +40,7 @@ pub use self::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
     },
     place::folder,
+    tokens::{TOKENS_MAX, Token, Tokens},
 };
 use crate::property::DeviceId;
 
@@ -49,6 +52,7 @@ const HUB_JSON: &str = "hub.json";
 const SOCKETS: &str = "endpoints.open";
 const DEVICES: &str = "devices.json";
 const ENDPOINTS: &str = "endpoints.json";
+const TOKENS: &str = "tokens.json";
 
 /// The largest of the small files that is read, bytes: ten times what any of them needs.
 const SMALL_BYTES_MAX: u64 = 1_024;
@@ -136,6 +140,15 @@ pub enum Error {
     /// A URL that is none.
     #[error("the URL has more than {URL_BYTES_MAX} bytes")]
     UrlTooLong,
+    /// A token of that name is there.
+    #[error("there is a token {0} already; take another name, or take it back first with: truetwin token revoke {0}")]
+    TokenExists(String),
+    /// No token of that name.
+    #[error("no token {0}; truetwin token list shows those there are")]
+    UnknownToken(String),
+    /// No more tokens.
+    #[error("there are {TOKENS_MAX} tokens already, the most that one hub takes")]
+    TooManyTokens,
     /// The operating system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     NoRandomness(getrandom::Error),
@@ -149,6 +162,7 @@ pub struct DataFolder {
     epoch: u64,
     credentials: Credentials,
     endpoints: Endpoints,
+    tokens: Tokens,
 }
 
 /// The proof that this process has the folder. [`Credentials`] hold it weakly, so that a forgotten clone in some task
@@ -188,7 +202,8 @@ impl DataFolder {
         let hub_id = read_or_make_hub_id(path, epoch)?;
         let credentials = Credentials::load(Arc::downgrade(&lock), path.join(DEVICES))?;
         let endpoints = Endpoints::load(Arc::downgrade(&lock), path.join(ENDPOINTS))?;
-        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials, endpoints })
+        let tokens = Tokens::load(Arc::downgrade(&lock), path.join(TOKENS))?;
+        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials, endpoints, tokens })
     }
 
     /// The folder.
@@ -215,6 +230,11 @@ impl DataFolder {
     /// The access points that were added by command; clones share one set.
     pub fn endpoints(&self) -> Endpoints {
         self.endpoints.clone()
+    }
+
+    /// The bearer tokens; clones share one set.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens.clone()
     }
 
     /// Says in `hub.json` where this hub listens, until the folder is dropped. An address that stands for all (0.0.0.0)

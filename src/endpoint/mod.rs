@@ -57,7 +57,7 @@ pub use self::{
     end::{End, EndWord},
     frames::{PROTOCOL, RESULT_BYTES_MAX},
     host::{Host, Observer, Uncounted},
-    probe::Probe,
+    probe::{Probe, greeted_alone, probe_alone},
     status::{State, Status},
     tuning::Tuning,
     url::{Address, Profile, URL_BYTES_MAX, UrlError, parse_url, parse_url_with},

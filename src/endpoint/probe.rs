@@ -9,7 +9,11 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value as Json;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{End, dial::Line, supervisor::Post};
+use super::{
+    Address, End, EndWord, Network, Tuning,
+    dial::{Dialler, Line},
+    supervisor::Post,
+};
 
 /// What is asked. Any id but 0 will do: a relay loses the answer to 0.
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
@@ -51,10 +55,38 @@ impl Probe {
 
 /// Asks.
 pub(super) async fn probe(post: &Arc<Post>) -> Probe {
-    let address = &post.settings.address;
+    probe_at(&post.dialler, &post.settings.address, &post.tuning).await
+}
+
+/// Asks where no hub runs: whether a relay is there, takes the token, and leads anywhere.
+pub async fn probe_alone(address: &Address) -> Probe {
+    probe_at(&Dialler::new(Arc::new(Network), &[]), address, &Tuning::default()).await
+}
+
+/// Dials the official access point where no hub runs, waits for its first word, and hangs up: whether it takes the token.
+///
+/// # Errors
+/// How it ended instead.
+pub async fn greeted_alone(address: &Address) -> Result<(), End> {
+    let tuning = Tuning::default();
+    let dialler = Dialler::new(Arc::new(Network), &[]);
+    let mut line = dialler.dial(address.reveal(), address.authority(), tuning.dial).await?;
+    let first = tokio::time::timeout(tuning.dial, line.next()).await;
+    let _best_effort = tokio::time::timeout(tuning.close, line.close(None)).await;
+    match first {
+        Ok(Some(Ok(Message::Close(Some(frame))))) => {
+            Err(End::closed(frame.code.into(), &frame.reason, super::Profile::Official))
+        }
+        Ok(Some(Ok(Message::Close(None)) | Err(_)) | None) => Err(End::new(EndWord::Dropped)),
+        Ok(Some(Ok(_))) => Ok(()),
+        Err(_) => Err(End::new(EndWord::Silent)),
+    }
+}
+
+async fn probe_at(dialler: &Dialler, address: &Address, tuning: &Tuning) -> Probe {
     let Some(url) = address.call_side() else { return Probe::NoWay };
-    let (tuning, began) = (&post.tuning, Instant::now());
-    let mut line = match post.dialler.dial(&url, address.authority(), tuning.dial).await {
+    let began = Instant::now();
+    let mut line = match dialler.dial(&url, address.authority(), tuning.dial).await {
         Ok(line) => line,
         Err(end) => return Probe::Unreachable(end),
     };
@@ -67,7 +99,7 @@ pub(super) async fn probe(post: &Arc<Post>) -> Probe {
         Ok(Ok(answer)) if answer["error"]["code"] == NOT_CONNECTED => Probe::NotRegistered,
         Ok(Ok(answer)) if answer["error"].is_object() => {
             let message = answer["error"]["message"].as_str().unwrap_or_default();
-            Probe::Refused(End::with(super::EndWord::Closed, None, message).said)
+            Probe::Refused(End::with(EndWord::Closed, None, message).said)
         }
         Ok(Ok(_)) => Probe::Routed(began.elapsed()),
     }

@@ -42,6 +42,8 @@ pub enum BridgeError {
 pub struct BridgeSettings {
     /// Where the hub is; asked again each time that it has to be found.
     pub hub: Whereabouts,
+    /// The bearer token that the hub wants, if it wants one. Not shown by [`fmt::Debug`].
+    pub token: Option<Arc<str>>,
     /// The language of the sentences that are the bridge's own: that the hub does not answer, or is not there.
     pub lang: Lang,
     /// A call that the hub has not answered after this is answered here, as not known.
@@ -93,7 +95,7 @@ struct Bridge {
 impl Bridge {
     async fn connected(settings: BridgeSettings) -> Result<Self, BridgeError> {
         let url = (settings.hub)().unwrap_or_default();
-        let client = Client::connect(&url).await?;
+        let client = Client::connect_as(&url, settings.token.as_deref()).await?;
         tracing::info!(url, "standard input is bridged to the hub");
         let instructions = client.peer().peer_info().and_then(|hub| hub.instructions.clone());
         Ok(Self { hub: Arc::new(Mutex::new(Some(client))), settings, instructions })
@@ -113,7 +115,8 @@ impl Bridge {
             *hub = None;
         }
         let url = (self.settings.hub)()?;
-        match tokio::time::timeout(PROBE_WITHIN, Client::connect(&url)).await {
+        let connecting = Client::connect_as(&url, self.settings.token.as_deref());
+        match tokio::time::timeout(PROBE_WITHIN, connecting).await {
             Ok(Ok(client)) => {
                 tracing::info!(url, "the hub was found again");
                 let peer = client.peer().clone();
@@ -254,6 +257,7 @@ mod tests {
         let place = Arc::new(Now::new(Some(first)));
         let looked_up = place.clone();
         let bridge = Bridge::connected(BridgeSettings {
+            token: None,
             hub: Arc::new(move || looked_up.lock().unwrap().clone()),
             lang: Lang::En,
             answer_within: Duration::from_secs(30),

@@ -55,10 +55,21 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`] if nobody answers there or it is no MCP server.
     pub async fn connect(url: &str) -> Result<Self, ClientError> {
+        Self::connect_as(url, None).await
+    }
+
+    /// As [`Client::connect`], as the caller whose token this is.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; a hub that does not take the token answers as none.
+    pub async fn connect_as(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
         // Never through a proxy: the hub is in the house. No idle connections: a half-read answer would cost the
         // next call 40 ms on it.
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
-        let config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+        let mut config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+        if let Some(token) = token {
+            config = config.auth_header(token);
+        }
         let transport = StreamableHttpClientTransport::with_client(http, config);
         let this = Implementation::new("truetwin", env!("CARGO_PKG_VERSION"));
         let running = ClientConfig::new(ClientCapabilities::default(), this)

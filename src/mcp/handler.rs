@@ -15,7 +15,7 @@ use rmcp::{
 use serde_json::json;
 
 use super::{
-    CLIENT_CHARS_MAX, Server, Transport,
+    CLIENT_CHARS_MAX, Person, Server, Transport,
     call::{Call, NoAnswer, TurnedAway},
     instructions,
     paging::{BadCursor, only_page},
@@ -209,9 +209,12 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let guest = self.asking(&context)?;
-        let call = Call { tool: request.name.into_owned(), arguments: request.arguments.unwrap_or_default() };
+        let person = Person::behind(&context, &request, self.shared.confirmer.form());
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let call = Call { tool, arguments, person };
         match self.call_telling(&guest, &call, &context).await {
             Ok(rendered) => Ok(result(rendered).into()),
+            Err(NoAnswer::AskFirst(form)) => Ok(form.result().into()),
             Err(error @ NoAnswer::NoSuchTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
             Err(error @ NoAnswer::NoAccess) => Err(ErrorData::invalid_request(error.to_string(), None)),
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),

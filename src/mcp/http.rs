@@ -1,7 +1,8 @@
 //! The server over streamable HTTP, as a router for `/mcp`: sessions for older clients, requests without a session for
 //! those of 2026-07-28, by the same service.
 //!
-//! For this machine only: other hosts and origins are refused, so that no web page can reach the hub through a browser.
+//! Other hosts and origins than the hub's own are refused, so that no web page can reach it through a browser. Who asks, the
+//! composition root's door has found out from the token and left as a [`Principal`] in the request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +21,7 @@ use rmcp::transport::streamable_http_server::{
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{Server, delivery::Delivered, inflight::InFlight};
+use super::{Server, delivery::Delivered, inflight::InFlight, owners::Owners};
 use crate::authz::Principal;
 
 /// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
@@ -52,6 +53,8 @@ pub struct Http {
     /// How many sessions may be open. The SDK has no limit of its own, and each holds tasks and buffers; idle ones end
     /// after five minutes. At the limit a new session is refused with 503; those that are open go on.
     pub sessions_max: usize,
+    /// Host names that may be asked for beside those of this machine; `None`: whoever routes here has looked at it.
+    pub hosts: Option<Vec<String>>,
 }
 
 impl Http {
@@ -60,7 +63,7 @@ impl Http {
 
     /// The defaults, with a token to stop by.
     pub fn new(stop: CancellationToken) -> Self {
-        Self { stop, sessions_max: Self::SESSIONS_MAX }
+        Self { stop, sessions_max: Self::SESSIONS_MAX, hosts: Some(Vec::new()) }
     }
 }
 
@@ -71,6 +74,7 @@ struct Door {
     /// How many requests have come whose answers are not written out yet.
     open: watch::Sender<usize>,
     in_flight: InFlight,
+    owners: Owners,
 }
 
 /// The routes of the MCP server: `/mcp`. The listener must set TCP_NODELAY, or each answer of a stream waits 40 ms.
@@ -82,15 +86,29 @@ pub fn router(server: Server, http: Http) -> Router {
     let sessions = Arc::new(sessions);
     let (open, unanswered) = watch::channel(0);
     let end_sessions = CancellationToken::new();
+    let owners = Owners::default();
+    let access = server.shared.access.clone();
+    tokio::spawn(owners.clone().end_withdrawn(sessions.clone(), access, http.stop.clone()));
     tokio::spawn(end_after_answers(http.stop, unanswered, end_sessions.clone()));
-    let config = StreamableHttpServerConfig::default()
-        .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
-        .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*"])
+    let hosts = http
+        .hosts
+        .as_ref()
+        .map(|more| ["localhost", "127.0.0.1", "::1"].into_iter().chain(more.iter().map(String::as_str)));
+    let more_origins =
+        http.hosts.iter().flatten().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
+    let origins = ["http://localhost:*", "http://127.0.0.1:*"].map(str::to_owned).into_iter().chain(more_origins);
+    let config = StreamableHttpServerConfig::default();
+    let config = match hosts {
+        Some(hosts) => config.with_allowed_hosts(hosts),
+        None => config.disable_allowed_hosts(),
+    };
+    let config = config
+        .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(REQUEST_BYTES_MAX)
         .with_cancellation_token(end_sessions);
     let service = StreamableHttpService::new(move || Ok(server.for_session()), sessions.clone(), config);
-    let door = Door { sessions, sessions_max: http.sessions_max, open, in_flight: InFlight::default() };
+    let door = Door { sessions, sessions_max: http.sessions_max, open, in_flight: InFlight::default(), owners };
     Router::new().route_service("/mcp", service).layer(middleware::from_fn_with_state(door, pass))
 }
 
@@ -115,7 +133,12 @@ async fn end_after_answers(stop: CancellationToken, mut unanswered: watch::Recei
 /// Refuses to open one session too many, and counts what is not answered yet. Sessions are counted before one is opened,
 /// so a burst may overshoot by as many as arrive in the same instant; the bound is against growth, not to the last one.
 async fn pass(State(door): State<Door>, request: Request, next: Next) -> Response {
-    if opens_session(&request) && door.sessions.sessions.read().await.len() >= door.sessions_max {
+    let principal = request.extensions().get::<Principal>().cloned().unwrap_or(Principal::Http);
+    if let Some(refused) = door.owners.refuse(request.headers(), &principal) {
+        return refused;
+    }
+    let opens = opens_session(&request);
+    if opens && door.sessions.sessions.read().await.len() >= door.sessions_max {
         tracing::warn!(limit = door.sessions_max, "too many mcp sessions, a new one was refused");
         let text = format!("too many mcp sessions: {} are open, idle ones end after five minutes", door.sessions_max);
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
@@ -141,7 +164,11 @@ async fn pass(State(door): State<Door>, request: Request, next: Next) -> Respons
         Some(Err(refused)) => return *refused,
     };
     let request = Request::from_parts(parts, Body::from(body));
-    next.run(request).await.map(|body| Body::new(delivered.with(body, held)))
+    let response = next.run(request).await;
+    if opens {
+        door.owners.opened(response.headers(), &principal, &door.sessions).await;
+    }
+    response.map(|body| Body::new(delivered.with(body, held)))
 }
 
 /// Whether a request would open a session: a POST that names none and does not speak a version without sessions.

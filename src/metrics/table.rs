@@ -53,10 +53,11 @@ const TOOL: Words = Words {
     },
 };
 
-/// What a tool call may be said to be (semantics 8.3); `error` if it could not be answered at all.
+/// What a tool call may be said to be (semantics 8.3); `cancelled` if its client no longer waited, `error` if it could not be
+/// answered at all.
 const RESULT: Words = Words {
     label: "result",
-    all: || vec!["confirmed", "failed", "unconfirmed", "working", "ask_user", "partly", "error"],
+    all: || vec!["confirmed", "failed", "unconfirmed", "working", "ask_user", "partly", "cancelled", "error"],
 };
 
 /// Where endpoints are; the words of the endpoint module, which this one does not know.

@@ -26,7 +26,7 @@ pub use scene::{MEMBERS_MAX, Member, Scene};
 pub use things::{Named, Switch, ends, part, switch, things};
 
 /// A language that truetwin speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lang {
     /// English.

@@ -1,14 +1,12 @@
 //! Access points that the owner adds by command: what is looked at before one is taken, and what is shown of one. The same
 //! for a running hub and for a command on a folder where none runs.
 
-use std::sync::Arc;
-
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     control::EndpointInfo,
     data::{Endpoints, Secret, StoredEndpoint, endpoint_name},
-    endpoint::{Address, UrlError, parse_url},
+    endpoint::{Address, End, Probe, Profile, UrlError, greeted_alone, parse_url, probe_alone},
 };
 
 /// Why an access point was not taken.
@@ -43,31 +41,39 @@ pub enum Refused {
     Store(#[from] crate::data::Error),
 }
 
-/// Adds one to the store. `configured`: those that the configuration has with their URLs. Blocks on the disk.
+/// Adds one to the store. `configured`: those that the configuration has. Blocks on the disk.
 ///
 /// # Errors
 /// [`Refused`]; then nothing has changed.
 pub fn add(
     store: &Endpoints,
-    configured: &[(Arc<str>, Address)],
+    configured: &[EndpointInfo],
     name: &str,
     url: &Secret,
 ) -> Result<(StoredEndpoint, Address), Refused> {
     let (name, address) = (endpoint_name(name)?, parse_url(url.reveal())?);
-    if configured.iter().any(|(known, _)| *known == name) {
+    if configured.iter().any(|known| known.name == *name) {
         return Err(Refused::Configured(name.to_string()));
     }
-    let stored = store.list().into_iter().filter_map(|e| Some((e.name.clone(), address_of(&e)?)));
-    let same =
-        stored.chain(configured.iter().cloned()).find(|(known, other)| *known != name && other.is_same_agent(&address));
-    if let Some((other, _)) = same {
-        let (agent, address) = (address.agent().to_owned(), address.to_string());
-        return Err(Refused::SameAgent { name: name.to_string(), other: other.to_string(), agent, address });
+    let stored = store.list();
+    let same_stored =
+        |e: &&StoredEndpoint| e.name != name && address_of(e).is_some_and(|known| known.is_same_agent(&address));
+    let shown = address.to_string();
+    let same_configured = |e: &&EndpointInfo| e.agent == address.agent() && e.address == shown;
+    let other = stored.iter().find(same_stored).map(|e| e.name.to_string());
+    if let Some(other) = other.or_else(|| configured.iter().find(same_configured).map(|e| e.name.clone())) {
+        let agent = address.agent().to_owned();
+        return Err(Refused::SameAgent { name: name.to_string(), other, agent, address: shown });
     }
-    let added = Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let added = now();
     let endpoint = StoredEndpoint { name, url: Secret::new(address.reveal().to_owned()), added };
     store.add(endpoint.clone())?;
     Ok((endpoint, address))
+}
+
+/// The time, RFC 3339.
+pub(super) fn now() -> String {
+    Timestamp::now().to_zoned(TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 /// The address of a stored one; `None` if this version cannot read it (any more).
@@ -93,12 +99,53 @@ pub fn info_of(endpoint: &StoredEndpoint) -> EndpointInfo {
     info(&endpoint.name, address_of(endpoint).as_ref(), Some(&endpoint.added))
 }
 
-/// Looks closely at an address from a machine where no hub runs.
-#[expect(clippy::unused_async, reason = "dials once there is a dialler")]
+/// Looks closely at an address from a machine where no hub runs. A relay is asked from its callers' side only: a connection to
+/// its tool side would throw out whoever is there.
 pub async fn test(address: &Address) -> (Vec<String>, bool) {
-    let found = checks(address, Timestamp::now());
-    let good = found.is_empty();
-    (found, good)
+    let mut found = checks(address, Timestamp::now());
+    let clean = found.is_empty();
+    let (line, good) = match address.profile() {
+        Profile::Relay => told(&probe_alone(address).await, false),
+        Profile::Official => match greeted_alone(address).await {
+            Ok(()) => {
+                ("the access point takes the token; no hub runs here: truetwin serve will connect it".to_owned(), true)
+            }
+            Err(end) => (format!("{}{}", end.word.told(), said(&end)), false),
+        },
+    };
+    found.push(line);
+    (found, good && clean)
+}
+
+/// What a probe found, and what to do about it; whether it is well. `connected`: this hub has a connection there.
+pub fn told(probe: &Probe, connected: bool) -> (String, bool) {
+    match probe {
+        Probe::Routed(took) if connected => {
+            (format!("routed: a question from the boxes' side came back to this hub in {} ms", took.as_millis()), true)
+        }
+        Probe::Routed(_) => ("routed, to another program that uses this token: a relay takes one at a time".to_owned(), true),
+        Probe::NotRegistered if connected => (
+            "zombie: the relay has forgotten this connection, though it is open; it is made anew now, test again in a few seconds"
+                .to_owned(),
+            false,
+        ),
+        Probe::NotRegistered => (
+            "the relay is there and takes the token; no hub is connected to it: truetwin serve will connect it".to_owned(),
+            true,
+        ),
+        Probe::Hangs => (
+            "wedged: the relay takes questions and answers none, for all its agents: restart mcp-endpoint-server".to_owned(),
+            false,
+        ),
+        Probe::Refused(said) => (format!("the relay refuses callers: {said}"), false),
+        Probe::Unreachable(end) => (format!("the relay's callers' side: {}{}", end.word.told(), said(end)), false),
+        Probe::NoWay => ("the official access point cannot be asked from outside".to_owned(), true),
+    }
+}
+
+fn said(end: &End) -> String {
+    let code = end.code.map(|code| format!(" ({code})")).unwrap_or_default();
+    if end.said.is_empty() { code } else { format!("{code}: {}", end.said) }
 }
 
 /// What its token and this machine's clock say without a connection; empty if nothing speaks against it.
@@ -137,7 +184,7 @@ mod tests {
         assert!(error.contains("bedroom and kitchen are the same agent"), "{error}");
         assert!(!error.contains("aB3"), "{error}");
         assert!(matches!(add(&store, &[], "Bed room", &url("x")), Err(Refused::Name(_))));
-        let configured = [("study".into(), parse_url(url("other").reveal()).unwrap())];
+        let configured = [info("study", parse_url(url("other").reveal()).ok().as_ref(), None)];
         assert!(matches!(add(&store, &configured, "study", &url("x")), Err(Refused::Configured(_))));
         let error = add(&store, &configured, "hall", &url("other")).unwrap_err().to_string();
         assert!(error.contains("hall and study"), "{error}");

@@ -1,22 +1,26 @@
-//! The endpoints that there are to be: those of the owner's command, kept in step while the hub runs.
+//! The endpoints that there are to be: those of the configuration and of the owner's command, kept in step while the hub
+//! runs.
+
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::configured;
 use crate::{
+    config::Config,
     data,
     endpoint::{Endpoints, Settings, parse_url},
 };
 
-/// Boxes of an endpoint of which nothing else is said. More than one box may speak through an agent, and then nobody knows
-/// in which room.
-const BOXES: u32 = 1;
-
 /// Keeps the running endpoints those that are wanted, until `stop`.
-pub(super) async fn keep(endpoints: Endpoints, store: data::Endpoints, stop: CancellationToken) {
+pub(super) async fn keep(endpoints: Endpoints, config: Arc<Config>, store: data::Endpoints, stop: CancellationToken) {
     let mut changes = store.changes();
     loop {
         changes.borrow_and_update();
-        for error in endpoints.apply(wanted(&store)).await {
+        let (config, kept) = (config.clone(), store.clone());
+        // Their tokens are files.
+        let wanted = tokio::task::spawn_blocking(move || wanted(&config, &kept)).await.unwrap_or_default();
+        for error in endpoints.apply(wanted).await {
             tracing::error!(%error, "an endpoint is not dialled");
         }
         tokio::select! {
@@ -31,16 +35,24 @@ pub(super) async fn keep(endpoints: Endpoints, store: data::Endpoints, stop: Can
 }
 
 /// All that can be dialled. What cannot is said in the log, without its URL.
-fn wanted(store: &data::Endpoints) -> Vec<Settings> {
+fn wanted(config: &Config, store: &data::Endpoints) -> Vec<Settings> {
+    let (configured, broken) = configured::endpoints(config);
+    for error in broken {
+        tracing::error!(%error, "an endpoint is not dialled");
+    }
     let stored = store.list().into_iter().filter_map(|stored| match parse_url(stored.url.reveal()) {
-        Ok(address) => {
-            let profile = address.profile();
-            Some(Settings { name: stored.name, address, profile, boxes: BOXES })
-        }
+        Ok(address) => Some(configured::added(config, stored.name, address)),
         Err(error) => {
             tracing::error!(endpoint = %stored.name, %error, "an endpoint is not dialled");
             None
         }
     });
-    stored.collect()
+    let mut all = configured;
+    for settings in stored {
+        // A name that the configuration has with a URL is that one's.
+        if !all.iter().any(|known| known.name == settings.name) {
+            all.push(settings);
+        }
+    }
+    all
 }

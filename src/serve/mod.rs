@@ -4,7 +4,10 @@
 mod access;
 pub mod added;
 mod audited;
+mod bearer;
 mod bounded;
+pub mod configured;
+mod confirm;
 mod doorkeeper;
 mod endpoints;
 mod http;
@@ -24,13 +27,15 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use self::confirm::Error as SpokenCodeError;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
     audit::Audit,
+    authz::{Access, confirm::Presses},
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret},
+    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
     endpoint::{self, Outside},
@@ -70,6 +75,9 @@ pub enum Error {
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// The code that is said aloud.
+    #[error(transparent)]
+    SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
     Fleet(#[from] fleet::Error),
@@ -101,6 +109,10 @@ pub struct Parts {
     pub credentials: Credentials,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
+    /// The bearer tokens of HTTP clients.
+    pub tokens: Tokens,
+    /// Who may what.
+    pub access: Arc<dyn Access>,
     /// The data folder.
     pub folder: PathBuf,
     /// What is counted.
@@ -111,6 +123,8 @@ pub struct Parts {
     pub config: Arc<Config>,
     /// Connections to access points.
     pub lines: endpoint::Endpoints,
+    /// The MCP server behind every transport.
+    server: mcp::Server,
 }
 
 impl Hub {
@@ -153,16 +167,35 @@ impl Hub {
         for device in credentials.list() {
             fleet.add(config.name(&device)).await?;
         }
-        let (folder, endpoints) = (data.path().to_owned(), data.endpoints());
+        let (folder, endpoints, tokens) = (data.path().to_owned(), data.endpoints(), data.tokens());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
-        let server = mcp_server(&fleet, &config, &metrics, &audit, mcp::Transport::Http);
+        let presses = Arc::new(Presses::of(config.buttons()));
+        let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
+        let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
+        let observer = observer_of(&fleet, &metrics, &audit);
+        let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
+        let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
         let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
-        let lines = endpoint::Endpoints::new(Arc::new(server), counted, outside);
-        let parts = Arc::new(Parts { fleet, broker, credentials, endpoints, folder, metrics, audit, config, lines });
-        let ingress =
-            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let lines = endpoint::Endpoints::new(Arc::new(server.clone()), counted, outside);
+        let parts = Parts {
+            fleet,
+            broker,
+            credentials,
+            endpoints,
+            tokens,
+            access,
+            folder,
+            metrics,
+            audit,
+            config,
+            lines,
+            server,
+        };
+        let parts = Arc::new(parts);
+        let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
+        let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses);
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
@@ -175,7 +208,12 @@ impl Hub {
         let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
-        let dialled = tokio::spawn(endpoints::keep(parts.lines.clone(), data.endpoints(), stop_control.clone()));
+        let dialled = tokio::spawn(endpoints::keep(
+            parts.lines.clone(),
+            parts.config.clone(),
+            data.endpoints(),
+            stop_control.clone(),
+        ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
         Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, data })
@@ -240,7 +278,7 @@ impl Parts {
 
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        mcp_server(&self.fleet, &self.config, &self.metrics, &self.audit, transport)
+        self.server.over(transport)
     }
 
     fn auditor(&self) -> audited::Auditor {
@@ -263,17 +301,9 @@ impl Parts {
     }
 }
 
-fn mcp_server(
-    fleet: &Fleet,
-    config: &Config,
-    metrics: &Metrics,
-    audit: &Audit,
-    transport: mcp::Transport,
-) -> mcp::Server {
+fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit) -> Arc<dyn mcp::Observer> {
     let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
-    let observer = Arc::new(observer::Watching { metrics: metrics.clone(), auditor });
-    let access = Arc::new(access::Policies::new(config));
-    mcp::Server::new(fleet.clone(), access, config.scenes(), transport, observer)
+    Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks.

@@ -32,6 +32,7 @@ impl Handler for Owner {
             Request::EndpointList => Response::Endpoints { endpoints: self.endpoints() },
             Request::EndpointTest { name } => self.endpoint_test(&name).await,
             Request::EndpointRemove { name } => self.endpoint_remove(name).await,
+            Request::TokenAdd { .. } | Request::TokenList | Request::TokenRevoke { .. } => self.tokens(request).await,
             Request::Dispute { what, note } => self.dispute(what, note).await,
             Request::DeviceAdd { .. }
             | Request::DeviceList
