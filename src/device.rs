@@ -90,10 +90,10 @@ impl Context {
         Self { broker, metrics, identity, settings, journal: None, owed, tickets, asks, asked }
     }
 
-    /// The same with a journal.
+    /// The same with a journal, if there is one.
     #[must_use]
-    pub fn with_journal(self, journal: Journal) -> Self {
-        Self { journal: Some(journal), ..self }
+    pub fn with_journal(self, journal: Option<Journal>) -> Self {
+        Self { journal, ..self }
     }
 
     /// What is owed to callers, over all devices.

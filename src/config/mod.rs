@@ -29,10 +29,10 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{
-        CallerText, Confirmations, DeviceText, EndpointText, Http, Limits, Mqtt, PropertySettings, SELECTOR_CHARS_MAX,
-        SELECTORS_MAX, SceneText, Timing, Top,
+        CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt, PropertySettings,
+        SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
-    setting::{FailureStyle, Profile, Proposals, Tokens},
+    setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
@@ -56,6 +56,8 @@ pub struct Config {
     pub timing: Timing,
     /// How much may wait.
     pub limits: Limits,
+    /// What is written down.
+    pub journal: JournalSettings,
     /// How people agree to what can do harm.
     pub confirm: Confirmations,
     /// What callers on this machine may.

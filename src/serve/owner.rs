@@ -52,7 +52,11 @@ impl Owner {
     /// Copies all that the hub knows to a file. Credentials do not change meanwhile.
     async fn backup(&self, to: PathBuf) -> Response {
         let _one_at_a_time = self.changing.lock().await;
-        match backup::of_running(&self.parts.journal, self.parts.folder.clone(), to).await {
+        let Some(journal) = &self.parts.journal else {
+            let message = "the journal is off, so there is nothing to copy from; set journal.keep to on".to_owned();
+            return Response::Error { message };
+        };
+        match backup::of_running(journal, self.parts.folder.clone(), to).await {
             Ok(()) => Response::BackedUp,
             Err(error) => Response::Error { message: error.to_string() },
         }
