@@ -579,8 +579,9 @@ impl Actor for Device {
             receipt.taken();
         }
         if let Some(port) = stopped {
-            if removed {
-                state.book.forget(&self.id);
+            match removed {
+                true => state.book.forget(&self.id),
+                false => state.book.close(&state.twin),
             }
             me.stop(None);
             let _caller_gone = port.send(());

@@ -160,6 +160,8 @@ async fn s5_8_a_set_point_is_pursued_by_the_hub_that_begins_anew() {
     let second = start(&data, mqtt).await;
     let told = second.call("get_device_state", json!({"device": "floor heating"})).await;
     assert_eq!(told["held"][0]["value"], 21.0, "{told}");
+    // What it said to the hub before is shown, as old.
+    assert_eq!((&told["device_state"]["target"], &told["trust"]), (&json!(18.0), &json!("old")), "{told}");
     let password = second.hub.parts().credentials.rotate(&DeviceId::new("heater").unwrap()).unwrap();
     let options = sim::Options { kind: Kind::Thermostat, ..sim::Options::new(mqtt, "heater", password.reveal()) };
     let heater = sim::start(options);

@@ -5,16 +5,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use ractor::{ActorRef, RpcReplyPort};
 
 use super::{DeviceMsg, hand_over, now};
 use crate::{
-    journal::{Admission, Entry, HeldRow, Journal, Lasting, OperationRow, form},
+    journal::{Admission, Entry, HeldRow, Journal, Lasting, OperationRow, ReportedRow, form},
     metrics::Metrics,
-    property::{DeviceId, PropertyName},
+    property::{DeviceId, PropertyName, Value},
     twin::{
         Twin,
         admission::Lasts,
@@ -46,6 +46,9 @@ pub(super) struct Book {
     held: BTreeMap<PropertyName, Kept>,
     /// The properties that the owner has yet to accept, as the journal has them.
     unaccepted: BTreeSet<PropertyName>,
+    /// The values as the journal has them, and when it was last looked whether there are others.
+    reported: BTreeMap<PropertyName, Value>,
+    looked_at: Option<Instant>,
     /// What the device said that it has, and the journal has not: written with what follows from it.
     said: Option<String>,
 }
@@ -164,6 +167,7 @@ impl Book {
         for left in in_flight.iter().filter(|left| !self.open.contains_key(&left.settled.op)) {
             entries.push(admission(&left.caller, &left.settled));
         }
+        entries.extend(self.reported_changes(twin, now(), false));
         let now_open: BTreeSet<&OpId> = in_flight.iter().map(|left| &left.settled.op).collect();
         let now = now();
         for (op, caller) in self.open.iter().filter(|(op, _)| !now_open.contains(op) && !self.pending.contains(op)) {
@@ -195,6 +199,41 @@ impl Book {
             let nothing = Entry::Named { name: unaccepted_name(device), value };
             journal.queue(vec![Entry::Forgotten { device: device.to_string() }, nothing]);
         }
+    }
+
+    /// The hub ends in good order: the last values are written, too.
+    pub(super) fn close(&mut self, twin: &Twin) {
+        let entries = self.reported_changes(twin, now(), true);
+        if let (Some(journal), false) = (&self.journal, entries.is_empty()) {
+            journal.queue(entries);
+        }
+    }
+
+    /// The values that are not as the journal has them; looked for now and then only, since a house full of sensors would write
+    /// an SD card full, and for each other reason to write nothing is known of them that matters.
+    fn reported_changes(&mut self, twin: &Twin, now: Instant, at_once: bool) -> Vec<Entry> {
+        if self.journal.is_none() {
+            return Vec::new();
+        }
+        let looked_at = *self.looked_at.get_or_insert(now);
+        if !at_once && now.saturating_duration_since(looked_at) < LOOK_EVERY {
+            return Vec::new();
+        }
+        self.looked_at = Some(now);
+        let (clock, device) = (form::Clock::now(), twin.device());
+        let mut entries = Vec::new();
+        for (property, reading) in twin.state(now).readings {
+            if self.reported.get(&property) != Some(&reading.value) {
+                entries.push(Entry::Reported(ReportedRow {
+                    device: device.to_string(),
+                    property: property.to_string(),
+                    at_ms: clock.unix_ms().saturating_sub(i64::try_from(reading.age.as_millis()).unwrap_or(i64::MAX)),
+                    json: form::reported(&reading.value, reading.evidence),
+                }));
+                self.reported.insert(property, reading.value);
+            }
+        }
+        entries
     }
 
     /// The set points that are not as the journal has them.
@@ -231,6 +270,9 @@ impl Book {
         entries
     }
 }
+
+/// How often values are looked at. A hub that was killed shows values so old at most until the devices greet it.
+const LOOK_EVERY: Duration = Duration::from_secs(900);
 
 /// Under which name the properties of a device are kept that its owner has yet to accept (semantics 2.7).
 pub(crate) fn unaccepted_name(device: &DeviceId) -> String {

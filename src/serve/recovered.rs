@@ -75,6 +75,15 @@ impl Found {
                 _ => unreadable += 1,
             }
         }
+        for row in &recovered.reported {
+            match (DeviceId::new(&row.device), form::reported_of(&row.json)) {
+                (Ok(device), Some((value, evidence))) => {
+                    let reading = (value, evidence, clock.at(row.at_ms));
+                    found.of(&device).stale.insert(row.property.as_str().into(), reading);
+                }
+                _ => unreadable += 1,
+            }
+        }
         for row in &recovered.operations {
             match form::operation_of(&row.json) {
                 Some((caller, settled)) => {
