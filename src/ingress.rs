@@ -12,6 +12,7 @@ use std::{
 use tokio::sync::mpsc::Receiver;
 
 use crate::{
+    authz::confirm::Presses,
     broker::{Broker, FromDevice, NO_NOTICE, Receipt},
     config::Config,
     device::DeviceMsg,
@@ -19,7 +20,7 @@ use crate::{
     fleet::Fleet,
     metrics::Metrics,
     property::DeviceId,
-    twin::input::Ignored,
+    twin::input::{Body, Cause, Ignored, Report, Status},
 };
 
 /// The shortest time between two `error` messages to one device: a board that floods with rubbish is not flooded back,
@@ -34,12 +35,13 @@ pub struct Ingress {
     config: Arc<Config>,
     /// When each device was last told of a mistake; at most one entry for each device with credentials.
     told: HashMap<Arc<str>, Instant>,
+    presses: Arc<Presses>,
 }
 
 impl Ingress {
-    /// An ingress that tells `fleet`, answers over `broker`, and puts the owner's word over descriptions.
-    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>) -> Self {
-        Self { fleet, broker, metrics, config, told: HashMap::new() }
+    /// An ingress that tells `fleet`, answers over `broker`, puts the owner's word over descriptions, and notes `presses`.
+    pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>, presses: Arc<Presses>) -> Self {
+        Self { fleet, broker, metrics, config, told: HashMap::new(), presses }
     }
 
     /// Runs until the broker has stopped.
@@ -97,11 +99,13 @@ impl Ingress {
                         receipt.taken();
                     }
                     Heard::Hello(mut hello) => {
+                        self.note_buttons(&id, &hello.status, false);
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
                         self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
                     }
                     Heard::Report(report) => {
+                        self.note_buttons(&id, &report.status, by_hand(&report));
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
                     }
                 }
@@ -112,6 +116,16 @@ impl Ingress {
                 // It has been dealt with: it is acknowledged.
                 self.tell(device, DeviceMsg::Unreadable);
                 receipt.taken();
+            }
+        }
+    }
+
+    /// Watched buttons hear of their values before the device's actor does.
+    fn note_buttons(&self, id: &DeviceId, status: &[Status], by_hand: bool) {
+        if self.presses.watches(id) {
+            let now = Instant::now();
+            for Status { property, value, .. } in status {
+                self.presses.reported(id, property, value, by_hand, now);
             }
         }
     }
@@ -131,5 +145,13 @@ impl Ingress {
         if let Ok(id) = DeviceId::new(device) {
             self.fleet.tell(&id, message);
         }
+    }
+}
+
+/// Whether a report says that somebody at the device brought its values about. One that a broker kept says nothing of now.
+fn by_hand(report: &Report) -> bool {
+    match &report.body {
+        Body::State { op: None, cause: Cause::Local, .. } => !report.retained,
+        Body::State { .. } | Body::Action { .. } | Body::Heartbeat => false,
     }
 }

@@ -3,12 +3,14 @@
 //!
 //! Pure values. This module knows nothing of operations, time, transport or sentences.
 
+mod confirmation;
 mod predicate;
 mod terms;
 
 use std::{fmt, sync::Arc};
 
 pub use self::{
+    confirmation::{Confirm, Confirmation, Movement},
     predicate::{Choice, Predicate},
     terms::{Failsafe, Terms, Verify},
 };
@@ -209,6 +211,8 @@ pub struct Action {
     pub expected_ms: u32,
     /// Whether doing it twice does no harm.
     pub repeatable: bool,
+    /// The owner's word on how it is confirmed.
+    pub confirmation: Confirmation,
 }
 
 /// All that a device says it has: at most 64 properties (semantics 2.10).

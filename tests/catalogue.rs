@@ -69,6 +69,7 @@ fn doing(mut card: Card, actions: &[&str]) -> Card {
         feedback: Evidence::Firmware,
         expected_ms: 300,
         repeatable: false,
+        confirmation: Default::default(),
     };
     let properties = card.description.take().expect("it has greeted").properties.clone();
     card.description = Some(Arc::new(Description {
@@ -234,6 +235,7 @@ fn a_tool_without_anything_to_act_on_is_not_listed() {
             "set_device_option",
             "run_device_action",
             "check_operation",
+            "confirm_operation",
             "ping",
         ]
     );
@@ -340,7 +342,16 @@ fn named(role: Role, lang: Lang) -> Naming {
         Lang::En => en,
         Lang::Zh => zh,
     };
-    Naming { device: name.to_owned(), spoken: name.to_owned(), role, unit, what: None, is_action: false, level: 0 }
+    Naming {
+        device: name.to_owned(),
+        spoken: name.to_owned(),
+        role,
+        unit,
+        what: None,
+        is_action: false,
+        level: 0,
+        sensitive: false,
+    }
 }
 
 /// One row in each language, from the same facts.
@@ -375,6 +386,7 @@ fn every_sentence_is_the_golden_one() {
     endings(&mut table);
     numbers_modes_actions(&mut table);
     togethers(&mut table);
+    questions(&mut table);
     refusals(&mut table);
     reads(&mut table);
     golden("sentences.md", &table);
@@ -703,6 +715,50 @@ fn togethers(table: &mut String) {
     }
 }
 
+fn questions(table: &mut String) {
+    use truetwin::answer::{Asking, Wanted};
+    head(table, "Questions before something that can do harm");
+    let (yes, no) = (|| Wanted::To(Value::Bool(true)), || Wanted::To(Value::Bool(false)));
+    let cases = [
+        ("unlock", vec![(Role::Lock, no())], None, false, false),
+        ("open", vec![(Role::Door, yes())], None, false, false),
+        ("close", vec![(Role::Door, no())], None, false, false),
+        ("on", vec![(Role::Heater, yes())], None, false, false),
+        ("warmer", vec![(Role::Heater, Wanted::To(Value::Number(22.5)))], None, false, false),
+        ("warmer by", vec![(Role::Heater, Wanted::By(1.0))], None, false, false),
+        ("an action", vec![(Role::Door, Wanted::Action)], None, false, false),
+        ("spoken code", vec![(Role::Lock, no())], None, true, false),
+        ("press", vec![(Role::Door, yes())], None, false, true),
+        ("press and spoken code", vec![(Role::Door, yes())], None, true, true),
+        ("a scene with one", vec![(Role::Lock, no())], Some(true), false, false),
+        ("a scene with two", vec![(Role::Lock, no()), (Role::Door, yes())], Some(true), false, false),
+        ("a group", vec![(Role::Door, yes()), (Role::Door, yes())], Some(false), false, false),
+    ];
+    for (what, things, whole, spoken, pressed) in cases {
+        row(table, what, |lang| {
+            let zh = lang == Lang::Zh;
+            let asking = Asking {
+                things: things.iter().map(|(role, wanted)| (named(*role, lang), wanted.clone())).collect(),
+                whole: whole.map(|is_scene| {
+                    let name = match (is_scene, zh) {
+                        (true, true) => "回家",
+                        (true, false) => "coming home",
+                        (false, true) => "所有的门",
+                        (false, false) => "all doors",
+                    };
+                    (name.to_owned(), is_scene)
+                }),
+                spoken,
+                buttons: pressed.then(|| if zh { "门铃" } else { "bell" }.to_owned()).into_iter().collect(),
+                not_pressed: false,
+                code: Some("4f1c00aa".to_owned()),
+                open_for: Duration::from_secs(60),
+            };
+            answer::question(&asking, lang)
+        });
+    }
+}
+
 fn refusals(table: &mut String) {
     head(table, "Refusals: nothing was begun");
     let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>();
@@ -746,6 +802,11 @@ fn refusals(table: &mut String) {
         (Refusal::Forbidden { property: "motion".into() }, Role::Sensor),
         (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
         (Refusal::Offline { last_heard: None }, Role::Light),
+        (Refusal::CodeWrong { left: 2 }, Role::Door),
+        (Refusal::CodeExpired, Role::Door),
+        (Refusal::CodeTooEarly, Role::Door),
+        (Refusal::LockedOut { left: Duration::from_secs(300) }, Role::Lock),
+        (Refusal::Declined, Role::Door),
         (Refusal::NotAccepted { property: "bolt".into() }, Role::Lock),
         (Refusal::VerifierOffline { device: DeviceId::new("meter").ok() }, Role::Socket),
         (Refusal::StateUnknown { property: "power".into() }, Role::Light),

@@ -272,7 +272,8 @@ async fn a_board_whose_random_numbers_have_no_seed_is_told_why_nobody_listens_to
 
 #[tokio::test]
 async fn s6_2_a_set_point_is_kept_for_a_device_that_is_away_and_a_person_at_the_knob_wins() {
-    let mut house = House::build("", &[Member::new("heating", Kind::Thermostat)]).await;
+    let config = "[devices.heating.properties.target]\nconfirm = \"none\"";
+    let mut house = House::build(config, &[Member::new("heating", Kind::Thermostat)]).await;
     let mut events = house.events("heating");
     let ann = house.caller().await;
     break_it(&house, "heating", Fault::Offline);

@@ -157,6 +157,7 @@ fn meaning(request: &Request) -> String {
             (None, Some(device)) => format!("check {device}"),
             (None, None) => "check the latest".to_owned(),
         },
+        Request::Confirm { code } => format!("confirm {code}"),
         Request::Ping => "ping".to_owned(),
     }
 }
@@ -188,6 +189,12 @@ fn offered(refusal: &Refusal) -> Vec<String> {
         Refusal::UnknownProperty { known, .. } => known.iter().map(ToString::to_string).collect(),
         Refusal::UnknownArgument { .. }
         | Refusal::InvalidValue { .. }
+        | Refusal::ConfirmationRequired
+        | Refusal::CodeWrong { .. }
+        | Refusal::CodeExpired
+        | Refusal::CodeTooEarly
+        | Refusal::LockedOut { .. }
+        | Refusal::Declined
         | Refusal::Forbidden { .. }
         | Refusal::NotAccepted { .. }
         | Refusal::VerifierOffline { .. }

@@ -75,4 +75,6 @@ if __name__ == "__main__":
     for flag, default in {"--host": "127.0.0.1", "--port": 1883, "--name": "lamp", "--password-file": "lamp.secret", "--mqtt": 3}.items():
         args.add_argument(flag, default=default, type=type(default))
     a = args.parse_args()
-    Device(a.name, open(a.password_file).read().strip(), Relay(), a.host, a.port, a.mqtt).run()
+    try: device = Device(a.name, open(a.password_file).read().strip(), Relay(), a.host, a.port, a.mqtt)
+    except OSError as error: raise SystemExit(f"cannot start: {error}; is {a.password_file} there, and a hub at {a.host}:{a.port}?")
+    device.run()

@@ -110,11 +110,13 @@ impl Rendered {
 }
 
 /// The fields of the short form, in their order: what decides, what to do, what there is to choose from, then the rest.
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 25] = [
     "success",
     "result",
     "next",
     "code",
+    "confirm",
+    "danger",
     "correction",
     "stage",
     "reason",
@@ -154,7 +156,7 @@ impl Line {
             ("next", Json::String(next)) if next == "none" => return,
             ("stage", _) if result == ResultWord::Confirmed => return,
             // What is near may not be taken, only told; the sentence tells it.
-            ("candidates" | "near", Json::Array(all)) => self.first(all.clone(), entries),
+            ("candidates" | "near" | "danger", Json::Array(all)) => self.first(all.clone(), entries),
             ("allowed", Json::String(listed)) => {
                 let all: Vec<&str> = listed.split(", ").collect();
                 self.shortened |= all.len() > entries;

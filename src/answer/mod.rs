@@ -1,5 +1,6 @@
 #![doc = include_str!("answers.md")]
 
+mod asking;
 pub mod colour;
 mod confirmed;
 mod console;
@@ -30,6 +31,7 @@ use crate::{
     twin::words::{Measured, Reply, Stage},
 };
 
+pub use asking::{Asking, Wanted, button, form_text, question};
 pub use console::console_prompt;
 pub use endpoint::{ENDPOINT_BYTES_MAX, EndpointAnswer};
 pub use operation::operation;
@@ -123,6 +125,8 @@ pub struct Naming {
     pub is_action: bool,
     /// What the device promises, 1 to 3; 0 where nothing is known (wire protocol, *What a device does, by level*).
     pub level: u8,
+    /// Whether its values are not to be told (semantics 7.3).
+    pub sensitive: bool,
 }
 
 impl Naming {
@@ -137,6 +141,7 @@ impl Naming {
             what: what.map(|what| spoken(&what, lang)),
             is_action: false,
             level: 0,
+            sensitive: property.is_some_and(|p| p.terms.sensitive),
         }
     }
 
@@ -150,7 +155,7 @@ impl Naming {
     #[must_use]
     pub fn about_action(self, action: &str, role: Role, lang: Lang) -> Self {
         let what = terms::action(action, lang).map(|what| spoken(&what, lang));
-        Self { what, role, unit: None, is_action: true, ..self }
+        Self { what, role, unit: None, is_action: true, sensitive: false, ..self }
     }
 
     /// The thing with what of it is meant: `客厅灯的亮度`, `living room lamp's brightness`.
@@ -285,6 +290,16 @@ struct Facts {
     limit: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     needed_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    danger: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_for_s: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tries_left: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmed: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]

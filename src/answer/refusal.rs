@@ -64,10 +64,19 @@ fn facts(refusal: &Refusal) -> Facts {
         Refusal::Offline { last_heard } => {
             Facts { online: Some(false), last_heard_s: last_heard.map(|t| t.as_secs()), ..none }
         }
+        Refusal::CodeWrong { left } => Facts { tries_left: Some(*left), ..none },
         Refusal::QueueFull { limit } => Facts { limit: Some(*limit), ..none },
         Refusal::DeadlineTooShort { needed } => Facts { needed_ms: Some(millis(*needed)), ..none },
         Refusal::VerifierOffline { device } => Facts { parameter: device.as_ref().map(ToString::to_string), ..none },
-        Refusal::HubJustStarted | Refusal::BrokerDown | Refusal::Quarantined | Refusal::ShuttingDown => none,
+        Refusal::ConfirmationRequired
+        | Refusal::CodeExpired
+        | Refusal::CodeTooEarly
+        | Refusal::LockedOut { .. }
+        | Refusal::Declined
+        | Refusal::HubJustStarted
+        | Refusal::BrokerDown
+        | Refusal::Quarantined
+        | Refusal::ShuttingDown => none,
     }
 }
 
@@ -112,8 +121,13 @@ fn note(word: RefusalWord, lang: Lang) -> Option<&'static str> {
             "把问题说给用户，等用户亲口同意；code 不要念出来。",
             "Put the question to the user and wait for a clear yes; never read out the code.",
         ),
-        RefusalWord::CodeWrong | RefusalWord::CodeExpired | RefusalWord::CodeTooEarly => {
-            ("重新问用户，绝不替用户确认。", "Ask the user again; never confirm for the user.")
+        RefusalWord::CodeWrong => ("再问用户一次，绝不替用户确认。", "Ask the user again; never confirm for the user."),
+        RefusalWord::CodeExpired | RefusalWord::CodeTooEarly => (
+            "这个问题作废了：用户还要做的话，重新调原来的工具，再等用户亲口同意；绝不替用户确认。",
+            "That question is gone: if it is still wanted, call the first tool again and wait for the user's own yes; never confirm for the user.",
+        ),
+        RefusalWord::Declined => {
+            ("用户没有同意：不要再问，不要重试。", "The user said no: do not ask again, do not retry.")
         }
         RefusalWord::StateUnknown => ("可以问用户要设成多少。", "The user may be asked for the value wanted."),
         RefusalWord::Offline | RefusalWord::DeadlineTooShort | RefusalWord::Forbidden | RefusalWord::Quarantined => {
@@ -187,7 +201,16 @@ impl Voice<'_> {
                     ),
                 }
             }
+            Refusal::LockedOut { left } => self.both(
+                format!("没有发出：确认码错得太多，{}以后再说。", span(*left, Lang::Zh)),
+                format!("Nothing sent: too many wrong codes; none is taken for {}.", span(*left, Lang::En)),
+            ),
             Refusal::UnknownArgument { .. }
+            | Refusal::ConfirmationRequired
+            | Refusal::CodeWrong { .. }
+            | Refusal::CodeExpired
+            | Refusal::CodeTooEarly
+            | Refusal::Declined
             | Refusal::Forbidden { .. }
             | Refusal::VerifierOffline { .. }
             | Refusal::Offline { last_heard: None }
@@ -251,6 +274,10 @@ impl Voice<'_> {
             RefusalWord::CodeTooEarly => (
                 format!("还没有动：{n}要等人亲口同意，真的要做吗？"),
                 format!("Nothing has moved: {the} waits for a person's own yes; is it really wanted?"),
+            ),
+            RefusalWord::Declined => (
+                format!("没有发出：没有得到同意，{n}没有动。"),
+                format!("Nothing sent: it was not agreed to; {the} has not moved."),
             ),
             RefusalWord::Offline => (
                 format!("没有发出：{n}不在线，还从没联系上过。"),

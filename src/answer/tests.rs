@@ -52,6 +52,7 @@ fn naming(role: Role, lang: Lang) -> Naming {
         what: None,
         is_action: false,
         level: 0,
+        sensitive: false,
     }
 }
 
@@ -301,7 +302,7 @@ proptest! {
     fn any_name_makes_a_sentence_that_can_be_spoken(
         settled in settled(), label in owners_name(), role in select(ROLES.to_vec()), lang in select(LANGS.to_vec()),
     ) {
-        let naming = Naming { spoken: spoken(&label, lang), device: label, role, unit: None, what: None, is_action: false, level: 0 };
+        let naming = Naming { spoken: spoken(&label, lang), device: label, role, unit: None, what: None, is_action: false, level: 0, sensitive: false };
         let said = operation(&settled, &naming, lang).say;
         prop_assert!(!said.is_empty() && !said.chars().any(char::is_control));
         prop_assert!(naming.spoken.chars().count() <= 32);

@@ -143,7 +143,7 @@ impl MemberRow {
 }
 
 /// How a group or a scene is spoken: a scene says that it is one.
-fn said(name: &str, is_scene: bool, lang: Lang) -> String {
+pub(super) fn said(name: &str, is_scene: bool, lang: Lang) -> String {
     let name = spoken(name, lang);
     match (is_scene, lang) {
         (false, Lang::Zh) => name,
@@ -185,6 +185,12 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
             }
             Refusal::StateUnknown { .. } => ("没说现在的状态", "its state is not known"),
             Refusal::Forbidden { .. } | Refusal::NotAccepted { .. } => ("不能改", "cannot be set"),
+            Refusal::ConfirmationRequired
+            | Refusal::CodeWrong { .. }
+            | Refusal::CodeExpired
+            | Refusal::CodeTooEarly
+            | Refusal::LockedOut { .. }
+            | Refusal::Declined => ("还没同意", "not agreed to"),
             Refusal::AmbiguousName { .. } | Refusal::MissingArgument { .. } | Refusal::UnknownArgument { .. } => {
                 ("没说清", "not clear")
             }

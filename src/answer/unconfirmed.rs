@@ -1,9 +1,10 @@
 //! The sentences of what was not confirmed: the verdict first, then what is known.
 
 use super::{
+    Naming,
     operation::Voice,
     reasons::reason_words,
-    speech::{amount, is, moves, opens, span},
+    speech::{amount, is, moves, opens, span, the},
 };
 use crate::{
     names::Lang,
@@ -98,8 +99,8 @@ impl Voice<'_> {
     pub(super) fn superseded(&self) -> String {
         let newer = self.settled.superseded_by.as_ref();
         let (zh, en) = match (newer, &self.settled.wish) {
-            (Some(Value::Bool(newer)), _) => self.asked_state(*newer),
-            (None, Some(Value::Bool(older))) => self.asked_state(!older),
+            (Some(Value::Bool(newer)), _) => asked_state(self.naming, *newer),
+            (None, Some(Value::Bool(older))) => asked_state(self.naming, !older),
             (Some(newer), _) => {
                 let zh = amount(newer, self.unit(), Lang::Zh).unwrap_or_else(|| "别的值".to_owned());
                 let en = amount(newer, self.unit(), Lang::En).unwrap_or_else(|| "another value".to_owned());
@@ -112,19 +113,22 @@ impl Voice<'_> {
             format!("Overtaken: someone has just asked for {en}."),
         )
     }
+}
 
-    fn asked_state(&self, wanted: bool) -> (String, String) {
-        let (n, role) = (self.name(), self.naming.role);
-        let zh = match (role == Role::Lock, opens(role), wanted) {
-            (true, _, true) => format!("让{n}上锁"),
-            (true, _, false) => format!("让{n}开锁"),
-            (false, _, true) => format!("把{n}打开"),
-            (false, true, false) => format!("把{n}关上"),
-            (false, false, false) => format!("把{n}关掉"),
-        };
-        (zh, format!("{} to be {}", self.object(), super::state_word(wanted, role)))
-    }
+/// What is asked for of a thing that is one way or the other: `让大门锁开锁`, `the front door lock to be unlocked`.
+pub(super) fn asked_state(naming: &Naming, wanted: bool) -> (String, String) {
+    let (n, role) = (&naming.spoken, naming.role);
+    let zh = match (role == Role::Lock, opens(role), wanted) {
+        (true, _, true) => format!("让{n}上锁"),
+        (true, _, false) => format!("让{n}开锁"),
+        (false, _, true) => format!("把{n}打开"),
+        (false, true, false) => format!("把{n}关上"),
+        (false, false, false) => format!("把{n}关掉"),
+    };
+    (zh, format!("{} to be {}", the(n, false), super::state_word(wanted, role)))
+}
 
+impl Voice<'_> {
     pub(super) fn rejected(&self) -> String {
         let n = self.name();
         match (reason_words(self.settled.reason, Lang::Zh), reason_words(self.settled.reason, Lang::En)) {

@@ -57,6 +57,7 @@ pub fn of_refusal(word: RefusalWord) -> (ResultWord, Next) {
             (ResultWord::Failed, Next::RetryOnce)
         }
         RefusalWord::Forbidden
+        | RefusalWord::Declined
         | RefusalWord::Offline
         | RefusalWord::StateUnknown
         | RefusalWord::VerifierOffline

@@ -13,6 +13,7 @@
 //!
 //! Pure: knows no transport, no device, no state.
 
+pub mod confirm;
 mod permitted;
 mod places;
 mod principal;

@@ -22,12 +22,16 @@ pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit
         DeviceCommand::Rotate { name, json } => (Request::DeviceRotate { name: name.to_string() }, *json),
         DeviceCommand::Remove { name } => (Request::DeviceRemove { name: name.to_string() }, false),
     };
-    match carry_out(&request, folder)? {
+    let (response, running) = carry_out(&request, folder)?;
+    match response {
         Response::Device { device, password, mqtt } if json => {
             let made = Made { device, password, mqtt };
             say(&(serde_json::to_string(&made).expect("three strings are always JSON") + "\n"))
         }
-        Response::Device { device, password, mqtt } => say(&sketch(&device, &password, &mqtt, lan_address().ok())),
+        Response::Device { device, password, mqtt } => {
+            let lan = lan_address().ok();
+            say(&sketch(&device, &password, Some(mqtt.as_str()).filter(|_| running), lan))
+        }
         Response::Devices { devices } if json => say(&format!("{}\n", serde_json::json!(devices))),
         Response::Devices { devices } => say(&list(&devices)),
         Response::Removed { device } => say(&format!("{device} has no password any more\n")),
@@ -43,10 +47,11 @@ struct Made {
     mqtt: String,
 }
 
-fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {
+/// What came of a request, and whether a running hub said so.
+fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<(Response, bool)> {
     match control::ask(folder, request) {
         Err(control::Error::NoHub { .. }) => {}
-        answered => return Ok(answered?),
+        answered => return Ok((answered?, true)),
     }
     // Only the first device makes a folder: a name that was mistyped must not.
     if !folder.exists() && !matches!(request, Request::DeviceAdd { .. }) {
@@ -56,7 +61,8 @@ fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {
     // No hub, so the folder can be had; if it cannot, a hub is just starting or stopping, and the error says who.
     let data = DataFolder::open_offline(folder)?;
     let mqtt = Config::default().mqtt.listen.to_string();
-    Ok(control::on_credentials(&data.credentials(), &mqtt, request).expect("all requests here are about credentials"))
+    let response = control::on_credentials(&data.credentials(), &mqtt, request);
+    Ok((response.expect("all requests here are about credentials"), false))
 }
 
 fn list(devices: &[Listed]) -> String {
@@ -67,8 +73,11 @@ fn list(devices: &[Listed]) -> String {
     devices.iter().map(line).collect()
 }
 
-/// What to paste into a board's program. `lan` is this machine's address in the network.
-fn sketch(device: &str, password: &Secret, mqtt: &str, lan: Option<IpAddr>) -> String {
+/// What to paste into a board's program. `running`: where the hub listens, if one runs; `lan`: this machine's address in the
+/// network.
+fn sketch(device: &str, password: &Secret, running: Option<&str>, lan: Option<IpAddr>) -> String {
+    let by_default = Config::default().mqtt.listen.to_string();
+    let mqtt = running.unwrap_or(&by_default);
     let (host, port) = match mqtt.parse::<SocketAddr>() {
         Ok(address) if address.ip().is_unspecified() || address.ip().is_loopback() => {
             (lan.unwrap_or(address.ip()).to_string(), address.port().to_string())
@@ -80,7 +89,9 @@ fn sketch(device: &str, password: &Secret, mqtt: &str, lan: Option<IpAddr>) -> S
     let mut text = String::new();
     let mut add = |line: &str| writeln!(text, "{line}").expect("writing to a string does not fail");
     add(&format!("The password of {device} is shown this once; the hub keeps only a hash of it."));
-    if mqtt.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
+    if running.is_none() {
+        add("No hub runs on this data folder: start one where boards reach it, with --mqtt 0.0.0.0:1883.");
+    } else if mqtt.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
         add(&format!("The hub listens on {mqtt}, where no board reaches it: serve with --mqtt 0.0.0.0:{port}."));
     }
     add("");
@@ -118,7 +129,7 @@ mod tests {
     #[test]
     fn a_sketch_names_an_address_that_a_board_can_reach() {
         let lan = Some("192.168.1.7".parse().expect("an address"));
-        let text = sketch("lamp", &secret(), "0.0.0.0:1884", lan);
+        let text = sketch("lamp", &secret(), Some("0.0.0.0:1884"), lan);
         for line in [
             "#define TRUETWIN_HOST \"192.168.1.7\"",
             "#define TRUETWIN_PORT 1884",
@@ -132,15 +143,17 @@ mod tests {
         let settings: serde_json::Value = serde_json::from_str(settings).expect("JSON");
         assert_eq!((&settings["host"], &settings["port"]), (&"192.168.1.7".into(), &1884.into()));
         assert_eq!((&settings["name"], &settings["password"]), (&"lamp".into(), &"0011".into()));
-        assert!(sketch("lamp", &secret(), "10.0.0.3:1883", lan).contains("TRUETWIN_HOST \"10.0.0.3\""));
-        assert!(sketch("lamp", &secret(), "127.0.0.1:1883", lan).contains("serve with --mqtt 0.0.0.0:1883"));
+        assert!(sketch("lamp", &secret(), Some("10.0.0.3:1883"), lan).contains("TRUETWIN_HOST \"10.0.0.3\""));
+        assert!(sketch("lamp", &secret(), Some("127.0.0.1:1883"), lan).contains("serve with --mqtt 0.0.0.0:1883"));
+        let text = sketch("lamp", &secret(), None, lan);
+        assert!(text.contains("No hub runs") && !text.contains("The hub listens"), "{text}");
     }
 
     #[test]
     fn without_a_hub_the_folder_itself_is_changed() {
         let folder = tempfile::tempdir().expect("a folder");
         let add = Request::DeviceAdd { name: "lamp".to_owned() };
-        let Response::Device { password, .. } = carry_out(&add, folder.path()).expect("added") else {
+        let (Response::Device { password, .. }, false) = carry_out(&add, folder.path()).expect("added") else {
             panic!("not a device")
         };
         let data = DataFolder::open(folder.path()).expect("given back");

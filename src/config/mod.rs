@@ -29,8 +29,8 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{
-        CallerText, DeviceText, EndpointText, Http, Limits, Mqtt, PropertySettings, SELECTOR_CHARS_MAX, SELECTORS_MAX,
-        SceneText, Timing, Top,
+        CallerText, Confirmations, DeviceText, EndpointText, Http, Limits, Mqtt, PropertySettings, SELECTOR_CHARS_MAX,
+        SELECTORS_MAX, SceneText, Timing, Top,
     },
     setting::{FailureStyle, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
@@ -56,6 +56,8 @@ pub struct Config {
     pub timing: Timing,
     /// How much may wait.
     pub limits: Limits,
+    /// How people agree to what can do harm.
+    pub confirm: Confirmations,
     /// What callers on this machine may.
     pub callers: Callers,
     /// The access points, in the order of the file.
@@ -238,6 +240,13 @@ impl Config {
     /// The scenes.
     pub fn scenes(&self) -> std::sync::Arc<[Scene]> {
         self.scenes.clone().into()
+    }
+
+    /// The buttons that confirmations wait for.
+    pub fn buttons(&self) -> Vec<(DeviceId, PropertyName)> {
+        let properties = self.devices.values().flat_map(|device| device.properties.values());
+        let named = properties.filter_map(|settings| settings.press_with.as_ref());
+        named.map(|button| (button.device.clone(), button.property.clone())).collect()
     }
 
     /// What the owner says about one property, if anything.

@@ -1,14 +1,15 @@
 //! The owner's word on properties, instead of what the device says itself.
 
 use super::{Config, PropertySettings};
-use crate::property::{Description, DeviceId, Evidence, Property, Verify};
+use crate::property::{Confirmation, Description, DeviceId, Evidence, Property, Verify};
 
 /// How long a measurement may take to show what it must, if the owner does not say so, milliseconds: a power meter that
 /// reports each second needs two (semantics 3.10).
 const VERIFY_WITHIN_MS: u32 = 2_000;
 
 impl Config {
-    /// A device's description with the owner's settings put over it. The evidence required may be lowered, never raised
+    /// A device's description with the owner's settings put over it; what is said of a name counts for the property and for
+    /// the action of that name. The evidence required may be lowered, never raised
     /// beyond what the device offers, and never below `firmware` (semantics 3.5).
     pub fn overridden(&self, device: &DeviceId, description: &Description) -> Description {
         let mut description = description.clone();
@@ -17,8 +18,18 @@ impl Config {
                 put_over(property, owner);
             }
         }
+        for action in &mut description.actions {
+            if let Some(owner) = self.property(device, &action.name) {
+                action.confirmation = confirmation(owner);
+            }
+        }
         description
     }
+}
+
+fn confirmation(owner: &PropertySettings) -> Confirmation {
+    let press = owner.press_with.as_ref().map(|button| (button.device.clone(), button.property.clone()));
+    Confirmation { how: owner.confirm, press }
 }
 
 fn put_over(property: &mut Property, owner: &PropertySettings) {
@@ -35,6 +46,8 @@ fn put_over(property: &mut Property, owner: &PropertySettings) {
     terms.predicate = owner.predicate;
     terms.required = owner.required_evidence.map(|required| required.max(Evidence::Firmware));
     terms.accepted = owner.accepted.is_some();
+    terms.confirmation = confirmation(owner);
+    terms.sensitive = owner.sensitive;
     if let (Some(sensor), Some(expect)) = (&owner.verify_with, &owner.verify_expect) {
         terms.verify = Some(Verify {
             device: sensor.device.clone(),

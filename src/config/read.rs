@@ -17,7 +17,8 @@ use super::{
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] = &["mqtt", "http", "timing", "limits", CALLERS, ENDPOINT, "devices", SCENE];
+pub(super) const SECTIONS: &[&str] =
+    &["mqtt", "http", "timing", "limits", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -69,6 +70,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
             "http" => reader.whole(name, table, &mut config.http)?,
             "timing" => reader.whole(name, table, &mut config.timing)?,
             "limits" => reader.whole(name, table, &mut config.limits)?,
+            "confirm" => reader.whole(name, table, &mut config.confirm)?,
             _ => config.devices = reader.devices(table)?,
         }
     }
@@ -196,7 +198,8 @@ fn scalar(value: &DeValue<'_>) -> Option<Scalar> {
             let texts = values.iter().map(|value| value.get_ref().as_str().map(str::to_owned));
             texts.collect::<Option<_>>().map(Scalar::List)
         }
-        DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
+        DeValue::Boolean(flag) => Some(Scalar::Flag(*flag)),
+        DeValue::Float(_) | DeValue::Datetime(_) | DeValue::Table(_) => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What must hold between settings (the range of each alone is in the table).
 
 use super::{Config, EndpointText, Tokens, ms};
+use crate::property::Confirm;
 
 /// How many of the largest packets the credits must hold at least, as the door wants it.
 const CREDIT_PACKETS_MIN: usize = 16;
@@ -70,6 +71,13 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
         );
         return broken("timing.wait_online_ms", None, problem);
     }
+    if config.confirm.earliest_ms >= config.confirm.latest_ms {
+        let problem = format!(
+            "is {}; more than earliest_ms ({}) is needed, or nothing could ever be confirmed",
+            config.confirm.latest_ms, config.confirm.earliest_ms
+        );
+        return broken("confirm.latest_ms", None, problem);
+    }
     // The same for callers with limits of their own.
     let least = timing.answer_margin_ms + timing.broker_ms + timing.ack_ms + timing.start_ms;
     let callers = [("http", config.callers.http.budget_ms), ("stdio", config.callers.stdio.budget_ms)];
@@ -91,6 +99,15 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
                      would be verified"
                 );
                 return broken("verify_with", None, problem);
+            }
+            if owner.confirm == Some(Confirm::Press) && owner.press_with.is_none() {
+                let problem = format!("of {property} of {device} is \"press\": press_with has to name what is pressed");
+                return broken("confirm", None, problem);
+            }
+            if owner.confirm == Some(Confirm::SpokenCode) && config.confirm.code_file.is_none() {
+                let problem =
+                    format!("of {property} of {device} is \"spoken_code\": confirm.code_file has to hold the code");
+                return broken("confirm", None, problem);
             }
             // What a property says of itself is no measurement, and would be called one.
             if owner.verify_with.as_ref().is_some_and(|w| w.device == *device && *w.property == **property) {

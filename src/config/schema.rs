@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     names::Lang,
-    property::{Choice, Class, Evidence},
+    property::{Choice, Class, Confirm, Evidence},
 };
 
 /// Declares a section: a struct with one field a key, its defaults, and the table of its keys.
@@ -148,6 +148,29 @@ section! {
     }
 }
 
+/// Longest path of a file, characters.
+const PATH_CHARS_MAX: usize = 1_024;
+
+section! {
+    /// How people agree to what can do harm: unlocking, moving a door or gate, heating more (semantics 7.2). What is asked
+    /// about, and how, is said for each property.
+    Confirmations {
+        /// How soon after the question a confirmation may come. Whoever is quicker is no person, and the question is gone.
+        earliest_ms: u32 = 3_000, within(0, 60_000);
+        /// How long after the question a confirmation may come.
+        latest_ms: u32 = 60_000, within(1, 600_000);
+        /// How long a person may take over a question that the client itself shows.
+        form_ms: u32 = 60_000, within(1, 600_000);
+        /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
+        /// of yours alone (chmod 600). Read at the start.
+        code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
+        wrong_max: u32 = 5, within(1, 100);
+        /// How long that lasts.
+        locked_out_ms: u32 = 300_000, within(1, 86_400_000);
+    }
+}
+
 /// Longest display name of a device or room, characters (semantics 2.9).
 const NAME_CHARS_MAX: usize = 32;
 
@@ -256,6 +279,14 @@ section! {
         class: Option<Class> = None, Allowed::Words(&["momentary", "held"]);
         /// A lock, door or heater that a known device offers for the first time is read-only until you accept it here.
         accepted: Option<Accepted> = None, Allowed::Words(&["yes"]);
+        /// Who agrees to a movement: ask, the assistant asks and confirms; spoken_code, the person says a secret code; press,
+        /// somebody presses what press_with names; none, nobody. Without it: ask for unlocking, doors and gates, and more
+        /// heat. Also for an action of this name. Locking and less heat are never asked about.
+        confirm: Option<Confirm> = None, Allowed::Words(&["ask", "spoken_code", "press", "none"]);
+        /// What is pressed, where confirm is "press": a button that says itself when it was pressed by hand.
+        press_with: Option<Sensor> = None, Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "device.property" };
+        /// Whether its values are hidden in answers, logs and the audit.
+        sensitive: bool = false, Allowed::Flag;
         /// The actions of the device that bring values about, where setting is not how it is done.
         by_action: Option<ByAction> = None,
             Allowed::Form { chars_max: TERMS_CHARS_MAX, form: "value=action, value=action" };

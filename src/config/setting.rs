@@ -3,7 +3,10 @@
 
 use std::{fmt, net::SocketAddr};
 
-use crate::{names::Lang, property::Evidence};
+use crate::{
+    names::Lang,
+    property::{Confirm, Evidence},
+};
 
 /// A value as the file has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +15,8 @@ pub(super) enum Scalar {
     Number(i64),
     /// A string.
     Text(String),
+    /// `true` or `false`.
+    Flag(bool),
     /// An array of strings.
     List(Vec<String>),
 }
@@ -22,6 +27,7 @@ impl fmt::Display for Scalar {
         match self {
             Self::Number(number) => write!(f, "{number}"),
             Self::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+            Self::Flag(flag) => write!(f, "{flag}"),
             Self::List(texts) => {
                 let texts: Vec<String> =
                     texts.iter().map(|text| toml::Value::String(text.clone()).to_string()).collect();
@@ -43,6 +49,8 @@ pub(super) enum Allowed {
     },
     /// An IP address and port.
     Address,
+    /// `true` or `false`.
+    Flag,
     /// One of these words.
     Words(&'static [&'static str]),
     /// A text of a certain form; whether it has it, the type of the key says.
@@ -85,6 +93,7 @@ impl Allowed {
             (Self::List { entries_max, chars_max }, Scalar::List(texts)) => {
                 texts.len() <= entries_max && texts.iter().all(|text| is_line(text, chars_max))
             }
+            (Self::Flag, Scalar::Flag(_)) => true,
             (
                 Self::Number { .. }
                 | Self::Address
@@ -92,8 +101,9 @@ impl Allowed {
                 | Self::Text { .. }
                 | Self::Form { .. }
                 | Self::Secret { .. }
-                | Self::List { .. },
-                Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_),
+                | Self::List { .. }
+                | Self::Flag,
+                Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_),
             ) => false,
         }
     }
@@ -116,6 +126,7 @@ impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Self::Flag => f.write_str("true or false"),
             Self::Address => write!(f, "an IP address and port such as \"127.0.0.1:1883\""),
             Self::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -251,7 +262,7 @@ impl Setting for Vec<String> {
     fn from_scalar(scalar: &Scalar) -> Option<Self> {
         match scalar {
             Scalar::List(texts) => Some(texts.iter().map(|text| text.trim().to_owned()).collect()),
-            Scalar::Number(_) | Scalar::Text(_) => None,
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::Flag(_) => None,
         }
     }
 }
@@ -282,6 +293,29 @@ impl Setting for Evidence {
     /// Only what can be required: never less than `firmware` (semantics 3.5).
     fn from_scalar(scalar: &Scalar) -> Option<Self> {
         [Self::Firmware, Self::Pin, Self::Sensor].into_iter().find(|e| Some(e.as_str()) == text(scalar))
+    }
+}
+
+impl Setting for bool {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Flag(*self))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match scalar {
+            Scalar::Flag(flag) => Some(*flag),
+            Scalar::Number(_) | Scalar::Text(_) | Scalar::List(_) => None,
+        }
+    }
+}
+
+impl Setting for Confirm {
+    fn scalar(&self) -> Option<Scalar> {
+        Some(Scalar::Text(self.as_str().to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        Self::ALL.iter().copied().find(|how| Some(how.as_str()) == text(scalar))
     }
 }
 
@@ -350,13 +384,13 @@ word_setting! {
 fn number<T: TryFrom<i64>>(scalar: &Scalar) -> Option<T> {
     match scalar {
         Scalar::Number(number) => T::try_from(*number).ok(),
-        Scalar::Text(_) | Scalar::List(_) => None,
+        Scalar::Text(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }
 
 fn text(scalar: &Scalar) -> Option<&str> {
     match scalar {
         Scalar::Text(text) => Some(text),
-        Scalar::Number(_) | Scalar::List(_) => None,
+        Scalar::Number(_) | Scalar::List(_) | Scalar::Flag(_) => None,
     }
 }

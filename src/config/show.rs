@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     names::{Label, Lang, Member, Scene},
-    property::{Choice, Class, DeviceId, Evidence, Predicate, Value},
+    property::{Choice, Class, Confirm, DeviceId, Evidence, Predicate, Value},
 };
 
 /// What stands at the top of the example.
@@ -37,6 +37,7 @@ pub(super) fn example() -> String {
     documented(&mut out, "http", &config.http, "");
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
+    documented(&mut out, "confirm", &config.confirm, "");
     documented(&mut out, &format!("{CALLERS}.http"), &sample_caller(), "# ");
     documented(&mut out, &format!("[{ENDPOINT}]"), &sample_endpoint(), "# ");
     documented(&mut out, &format!("devices.{SAMPLE_DEVICE}"), &sample_text(), "# ");
@@ -60,6 +61,7 @@ pub(super) fn in_force(config: &Config) -> String {
     plain(&mut out, "http", &config.http);
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
+    plain(&mut out, "confirm", &config.confirm);
     for (name, caller) in [("http", &config.callers.http), ("stdio", &config.callers.stdio)] {
         if *caller != CallerText::default() {
             plain(&mut out, &format!("{CALLERS}.{name}"), caller);
@@ -175,6 +177,9 @@ fn sample_property() -> PropertySettings {
         predicate: Some(Choice::Equals),
         class: Some(Class::Momentary),
         accepted: Some(Accepted),
+        confirm: Some(Confirm::Press),
+        press_with: Some(Sensor { device: DeviceId::new("door-bell").expect("an id"), property: "presses".into() }),
+        sensitive: false,
         by_action: Some(ByAction(vec![
             (Value::Bool(true), "press".to_owned()),
             (Value::Bool(false), "press".to_owned()),

@@ -152,7 +152,7 @@ macro_rules! text_setting {
                 let read: fn(&str) -> Option<Self> = $read;
                 match scalar {
                     Scalar::Text(text) => read(text),
-                    Scalar::Number(_) | Scalar::List(_) => None,
+                    Scalar::Number(_) | Scalar::List(_) | Scalar::Flag(_) => None,
                 }
             }
         })+

@@ -17,7 +17,8 @@ use truetwin_wire::{
 
 use crate::{
     property::{
-        Action, Class, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value, ValueError,
+        Action, Class, Confirmation, Description, Evidence, Failsafe, Kind, Property, PropertyName, Role, Terms, Value,
+        ValueError,
     },
     twin::{
         input::{ActionResult, Body, Cause, Command, Hello, Report, Status},
@@ -255,6 +256,7 @@ fn action(wire: hub::ActionWire) -> Action {
         feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
         repeatable: wire.repeatable,
+        confirmation: Confirmation::default(),
     }
 }
 

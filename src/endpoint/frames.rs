@@ -132,7 +132,7 @@ fn call(params: Option<&RawValue>) -> Option<Call> {
         arguments: Option<JsonObject>,
     }
     let Params { name, arguments } = serde_json::from_str(params?.get()).ok()?;
-    Some(Call { tool: name, arguments: arguments.unwrap_or_default() })
+    Some(Call::new(&name, arguments.unwrap_or_default()))
 }
 
 /// Codes of JSON-RPC 2.0, section 5.1.

@@ -317,6 +317,8 @@ async fn carry_out(post: Arc<Post>, guest: Guest, id: Id, call: Call, gone: Canc
             return Some(error(&id, Code::InvalidParams, Trouble::UnknownTool, lang));
         }
         Ok(Ok(Err(NoAnswer::NoAccess))) => return Some(error(&id, Code::InvalidRequest, Trouble::NoAccess, lang)),
+        // Nothing outside of a model shows questions here, and none was said to.
+        Ok(Ok(Err(NoAnswer::AskFirst(_)))) => answer::internal(lang),
         Ok(Err(_panic)) => answer::internal(lang),
         Err(_) => {
             tracing::error!(endpoint = %post.settings.name, tool = call.tool.get(..32).unwrap_or(&call.tool), "a call had no answer by its limit");

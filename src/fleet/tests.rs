@@ -239,7 +239,7 @@ impl Hub {
         let identity = Identity { hub: "hub".into(), epoch: 1, heartbeat, started };
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
         let fleet = Fleet::start(Arc::new(context), limits).await.unwrap();
-        let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config));
+        let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config), Arc::default());
         tokio::spawn(ingress.run(heard));
         Self { fleet, broker, metrics }
     }

@@ -12,8 +12,8 @@ use rmcp::model::JsonObject;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Kept, Notes, Progress, Server, catalogue::Tool, eyes, house::House, noted::Noting, resources::resource_list,
-    session::Guest, tool_list, tools,
+    Form, Kept, Notes, Person, Progress, Server, catalogue::Tool, eyes, house::House, noted::Noting,
+    resources::resource_list, session::Guest, tool_list, tools,
 };
 use crate::{
     answer::{self, Rendered},
@@ -30,6 +30,15 @@ pub struct Call {
     pub tool: String,
     /// Its arguments.
     pub arguments: JsonObject,
+    /// How the person behind it is asked before something moves that can do harm.
+    pub person: Person,
+}
+
+impl Call {
+    /// A call of a client that shows no questions itself.
+    pub fn new(tool: &str, arguments: JsonObject) -> Self {
+        Self { tool: tool.to_owned(), arguments, person: Person::ByModel }
+    }
 }
 
 /// Why a call has no answer.
@@ -44,6 +53,9 @@ pub enum NoAnswer {
     /// The client no longer waits.
     #[error("cancelled by the client")]
     Cancelled,
+    /// Its client puts this to the person first, and calls again ([`Person::Between`]).
+    #[error("the person has to be asked first")]
+    AskFirst(Form),
     /// Its principal may nothing any more: its token was revoked, its endpoint removed.
     #[error("access was withdrawn")]
     NoAccess,
@@ -139,6 +151,10 @@ impl Server {
             latest: &shared.latest,
             noting: &noting,
             progress: progress.as_ref(),
+            confirmer: &shared.confirmer,
+            person: &call.person,
+            caller: &guest.caller,
+            answer_within: Duration::from_millis(guest.policy.answer_by_ms),
         };
         let ended = |answer: Option<&Rendered>| {
             let (elapsed, notes) = (started.elapsed(), noting.take());
@@ -146,11 +162,16 @@ impl Server {
         };
         let work = tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by);
         let rendered = tokio::select! {
-            outcome = caught(work) => outcome.unwrap_or_else(|| {
-                tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
-                shared.observer.panicked();
-                answer::internal(guest.policy.lang)
-            }),
+            outcome = caught(work) => match outcome {
+                Some(Ok(rendered)) => rendered,
+                // Not the end of the call: its second half is.
+                Some(Err(form)) => return Err(NoAnswer::AskFirst(form)),
+                None => {
+                    tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
+                    shared.observer.panicked();
+                    answer::internal(guest.policy.lang)
+                }
+            },
             // The client no longer waits: dropping the work tells the fleet so (semantics 4.7).
             () = gone.cancelled() => {
                 ended(None);

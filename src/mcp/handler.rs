@@ -5,17 +5,17 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
-        ContentBlock, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-        ResourceContents, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-        UnsubscribeRequestParams,
+        ContentBlock, DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, ResourceContents,
+        ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::json;
 
 use super::{
-    CLIENT_CHARS_MAX, Server, Transport,
+    CLIENT_CHARS_MAX, Person, Server, Transport,
     call::{Call, NoAnswer, TurnedAway},
     instructions,
     paging::{BadCursor, only_page},
@@ -68,13 +68,10 @@ fn http_session(parts: Option<&Parts>, client: &str) -> String {
     format!("{client}:{}", session.as_deref().unwrap_or("stateless"))
 }
 
-impl ServerHandler for Server {
-    fn get_info(&self) -> ServerConfig {
-        let principal = match self.transport {
-            Transport::Stdio => Principal::Stdio,
-            Transport::Http => Principal::Http,
-        };
-        let lang = self.shared.access.policy(&principal).map(|policy| policy.lang).unwrap_or_default();
+impl Server {
+    /// What the server says of itself to a principal.
+    fn info_for(&self, principal: &Principal) -> ServerConfig {
+        let lang = self.shared.access.policy(principal).map(|policy| policy.lang).unwrap_or_default();
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed()
@@ -85,6 +82,32 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities.build())
             .with_server_info(Implementation::new("truetwin", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(lang))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        self.info_for(match self.transport {
+            Transport::Stdio => &Principal::Stdio,
+            Transport::Http => &Principal::Http,
+        })
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        context.peer.set_peer_info(request.clone());
+        let negotiated = self.negotiate_initialize(&request)?;
+        Ok(negotiated.with_instructions(instructions(guest.policy.lang)))
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.info_for(&guest.principal)))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -209,9 +232,12 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let guest = self.asking(&context)?;
-        let call = Call { tool: request.name.into_owned(), arguments: request.arguments.unwrap_or_default() };
+        let person = Person::behind(&context, &request, self.shared.confirmer.form());
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let call = Call { tool, arguments, person };
         match self.call_telling(&guest, &call, &context).await {
             Ok(rendered) => Ok(result(rendered).into()),
+            Err(NoAnswer::AskFirst(form)) => Ok(form.result().into()),
             Err(error @ NoAnswer::NoSuchTool { .. }) => Err(ErrorData::invalid_params(error.to_string(), None)),
             Err(error @ NoAnswer::NoAccess) => Err(ErrorData::invalid_request(error.to_string(), None)),
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),

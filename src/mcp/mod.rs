@@ -15,6 +15,7 @@
 //! | `eyes` | what the fleet tells, cut to what the caller may see |
 //! | `arguments` | arguments to request, or to the refusal that names the mistake |
 //! | `tools` | request to answer |
+//! | `confirm`, `person` | what has to be agreed to first, and how the person is asked |
 //! | `together` | several wishes side by side: groups and scenes |
 //! | `http`, `stdio` | transports |
 //! | `owners` | whose each HTTP session is |
@@ -31,6 +32,7 @@ mod bridge;
 mod call;
 mod catalogue;
 mod client;
+mod confirm;
 mod delivery;
 mod eyes;
 mod handler;
@@ -40,6 +42,7 @@ mod inflight;
 mod noted;
 mod owners;
 mod paging;
+mod person;
 mod progress;
 mod resources;
 mod session;
@@ -69,10 +72,12 @@ pub use bridge::{BridgeError, BridgeSettings, Whereabouts, run as bridge};
 pub use call::{Call, Ended, NoAnswer, TurnedAway};
 pub use catalogue::{CATALOGUE_BYTES_MAX, Tool, instructions, tool_list};
 pub use client::{Called, Client, ClientError};
+pub use confirm::Confirmer;
 pub use house::{Entry, Group, House, Meant};
 pub use http::{Http, router};
 pub use noted::{Aim, Notes, Touched};
 pub use paging::BadCursor;
+pub use person::{Form, Person, Said, Show};
 pub use progress::{Progress, Step};
 pub use session::Guest;
 pub use stdio::{StdioError, run as stdio};
@@ -143,6 +148,7 @@ struct Shared {
     access: Arc<dyn Access>,
     scenes: Arc<[Scene]>,
     observer: Arc<dyn Observer>,
+    confirmer: Arc<Confirmer>,
     /// The house of each principal that has asked; as many as there are principals.
     houses: Mutex<HashMap<Principal, Arc<Kept>>>,
     latest: together::Latest,
@@ -167,10 +173,11 @@ impl Server {
         scenes: Arc<[Scene]>,
         transport: Transport,
         observer: Arc<dyn Observer>,
+        confirmer: Arc<Confirmer>,
     ) -> Self {
         let (houses, latest) = (Mutex::default(), together::Latest::default());
         let unmatched = Mutex::default();
-        let shared = Arc::new(Shared { fleet, access, scenes, observer, houses, latest, unmatched });
+        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest, unmatched });
         Self { shared, transport, subscribed: Arc::default(), closing: CancellationToken::new() }
     }
 

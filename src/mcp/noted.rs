@@ -62,7 +62,9 @@ impl Noting {
     /// What the arguments ask for.
     pub(super) fn aims(&self, request: &Request) {
         let things = match request {
-            Request::Find { .. } | Request::Ping | Request::Check { thing: None, .. } => Vec::new(),
+            Request::Find { .. } | Request::Ping | Request::Confirm { .. } | Request::Check { thing: None, .. } => {
+                Vec::new()
+            }
             Request::State { thing: Thing { device, property }, .. }
             | Request::Check { thing: Some(Thing { device, property }), .. } => {
                 vec![Touched::new(device, property.as_ref(), Aim::Look)]

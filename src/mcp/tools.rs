@@ -8,9 +8,10 @@ use std::{
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Kept, Observer, Progress,
+    Confirmer, Form, Kept, Observer, Person, Progress,
     arguments::{Refused, Request, parse},
     catalogue::Tool,
+    confirm::{self, Gate},
     eyes,
     house::{Entry, House},
     noted::Noting,
@@ -39,9 +40,20 @@ pub(super) struct Desk<'a> {
     pub(super) progress: Option<&'a Progress>,
     /// What this call turns out to be about.
     pub(super) noting: &'a Noting,
+    /// What has to be agreed to.
+    pub(super) confirmer: &'a Confirmer,
+    /// How the person is asked.
+    pub(super) person: &'a Person,
+    /// Who asks.
+    pub(super) caller: &'a Caller,
+    /// How long its calls may take; what was agreed to begins anew.
+    pub(super) answer_within: Duration,
 }
 
 /// Carries out one call. `house` gives the house as it is now.
+///
+/// # Errors
+/// What the client has to put to the person before it calls again.
 pub(super) async fn call(
     desk: &Desk<'_>,
     house: impl Fn() -> Arc<Kept>,
@@ -49,24 +61,38 @@ pub(super) async fn call(
     arguments: &Map<String, Json>,
     caller: &Caller,
     answer_by: Instant,
-) -> Rendered {
+) -> Result<Rendered, Form> {
     let mut kept = house();
     let mut parsed = parse(tool, arguments, &kept.house);
     if let Ok(Request::Unheard { thing }) = &parsed {
         desk.noting.aims(&Request::Unheard { thing: thing.clone() });
         if let Some(refusal) = unheard(desk.fleet, &kept.house, thing, answer_by, caller).await {
             desk.noting.replied([&Reply::Refused(refusal.clone())]);
-            return answer::refusal(&refusal, Some(&kept.house.naming_of(thing)), kept.house.lang());
+            return Ok(answer::refusal(&refusal, Some(&kept.house.naming_of(thing)), kept.house.lang()));
         }
         // It has greeted meanwhile.
         kept = house();
         parsed = parse(tool, arguments, &kept.house);
     }
     let house = &kept.house;
-    match parsed {
+    Ok(match parsed {
+        Ok(Request::Confirm { code }) => match confirm::confirmed(desk, house, &code) {
+            Ok(request) => {
+                desk.noting.aims(&request);
+                carry_out(desk, house, request, caller, answer_by).await
+            }
+            Err(answer) => *answer,
+        },
         Ok(request) => {
             desk.noting.aims(&request);
-            carry_out(desk, house, request, caller, answer_by).await
+            match confirm::gate(desk, house, &request, answer_by).await {
+                Gate::Open(agreed) => {
+                    let answer_by = agreed.map_or(answer_by, |agreed| agreed + desk.answer_within);
+                    carry_out(desk, house, request, caller, answer_by).await
+                }
+                Gate::Shut(answer) => *answer,
+                Gate::Ask(form) => return Err(form),
+            }
         }
         Err(Refused { refusal, about }) => {
             desk.observer.refused(refusal.word());
@@ -74,7 +100,7 @@ pub(super) async fn call(
             let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
-    }
+    })
 }
 
 /// Waits for a device that has not greeted this hub yet, as the twin does for any wish (semantics 5.5), and says why it
@@ -95,6 +121,8 @@ async fn unheard(fleet: &Fleet, house: &House, thing: &Thing, answer_by: Instant
 async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Caller, answer_by: Instant) -> Rendered {
     let (fleet, lang) = (desk.fleet, house.lang());
     match request {
+        // A confirmation stands for what it confirms; there is none of a confirmation.
+        Request::Confirm { .. } => answer::refusal(&Refusal::CodeWrong { left: 0 }, None, lang),
         Request::Ping => answer::pong(&format!("truetwin {}", env!("CARGO_PKG_VERSION")), lang),
         Request::Find { room, query } => find(fleet, house, room.as_deref(), query.as_deref(), answer_by).await,
         Request::State { thing, fresh } => {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Choice, DeviceId, Evidence, Predicate, PropertyName, Value};
+use super::{Choice, Confirmation, DeviceId, Evidence, Predicate, PropertyName, Value};
 
 /// The terms of one property. The default is what holds where neither device nor owner say anything.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -23,6 +23,10 @@ pub struct Terms {
     pub verify: Option<Verify>,
     /// The owner has accepted that it may be moved although it appeared later and can do harm (semantics 2.7).
     pub accepted: bool,
+    /// The owner's word on how a movement is confirmed by a person (semantics 7.2).
+    pub confirmation: Confirmation,
+    /// Its values are nobody's to read: masked in answers, logs and audit (semantics 7.3).
+    pub sensitive: bool,
 }
 
 /// What a device does with an output when the hub has been gone.

@@ -7,6 +7,7 @@ mod audited;
 mod bearer;
 mod bounded;
 pub mod configured;
+mod confirm;
 mod doorkeeper;
 mod endpoints;
 mod http;
@@ -26,10 +27,11 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
+pub use self::confirm::Error as SpokenCodeError;
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
     audit::Audit,
-    authz::Access,
+    authz::{Access, confirm::Presses},
     broker::{self, Broker},
     config::{Config, ms},
     control,
@@ -73,6 +75,9 @@ pub enum Error {
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// The code that is said aloud.
+    #[error(transparent)]
+    SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
     Fleet(#[from] fleet::Error),
@@ -165,9 +170,12 @@ impl Hub {
         let (folder, endpoints, tokens) = (data.path().to_owned(), data.endpoints(), data.tokens());
         let audited = folder.clone();
         let audit = tokio::task::spawn_blocking(move || Audit::open(&audited)).await.map_err(|_| Error::Audit)?;
+        let presses = Arc::new(Presses::of(config.buttons()));
+        let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
         let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
         let observer = observer_of(&fleet, &metrics, &audit);
-        let server = mcp::Server::new(fleet.clone(), access.clone(), config.scenes(), mcp::Transport::Http, observer);
+        let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
+        let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
         let outside = Outside { is_unclean: data.sockets_open()?, ..outside };
         let lines = endpoint::Endpoints::new(Arc::new(server.clone()), counted, outside);
@@ -186,8 +194,8 @@ impl Hub {
             server,
         };
         let parts = Arc::new(parts);
-        let ingress =
-            Ingress::new(parts.fleet.clone(), parts.broker.clone(), parts.metrics.clone(), parts.config.clone());
+        let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
+        let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses);
         let ingress = tokio::spawn(ingress.run(heard));
         let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());

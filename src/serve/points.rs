@@ -48,7 +48,8 @@ impl Owner {
             let caller = format!("endpoint:{}", info.name);
             let last = recent.iter().rev().find(|record| record.caller == caller);
             info.last_call = last.map(|record| record.at.clone()).or(info.last_call.take());
-            info.language = Some(word(parts.config.language()).to_owned());
+            let policy = parts.access.policy(&Principal::Endpoint(info.name.as_str().into()));
+            info.language = policy.map(|policy| word(policy.lang).to_owned());
         }
         all
     }

@@ -159,6 +159,8 @@ words! {
         CodeExpired = "code_expired",
         /// A confirmation code that came back faster than a person can speak.
         CodeTooEarly = "code_too_early",
+        /// The person was asked, and said no.
+        Declined = "declined",
         /// The device is not connected.
         Offline = "offline",
         /// A relative wish, and the device does not tell what it would start from.
@@ -425,6 +427,24 @@ pub enum Refusal {
         /// What was wrong and what is allowed.
         error: ValueError,
     },
+    /// A person has to agree first (semantics 7.2).
+    ConfirmationRequired,
+    /// Nothing waits under that code.
+    CodeWrong {
+        /// How often another one may be tried; 0: the question is gone.
+        left: u32,
+    },
+    /// The question was put too long ago.
+    CodeExpired,
+    /// No person answers so quickly; the question is gone.
+    CodeTooEarly,
+    /// Too many wrong codes.
+    LockedOut {
+        /// How much longer none is taken.
+        left: Duration,
+    },
+    /// The person said no.
+    Declined,
     /// The property cannot be set.
     Forbidden {
         /// The property.
@@ -480,6 +500,12 @@ impl Refusal {
             Self::MissingArgument { .. } => RefusalWord::MissingArgument,
             Self::UnknownArgument { .. } => RefusalWord::UnknownArgument,
             Self::InvalidArgument { .. } | Self::InvalidValue { .. } => RefusalWord::InvalidValue,
+            Self::ConfirmationRequired => RefusalWord::ConfirmationRequired,
+            Self::CodeWrong { .. } => RefusalWord::CodeWrong,
+            Self::CodeExpired => RefusalWord::CodeExpired,
+            Self::CodeTooEarly => RefusalWord::CodeTooEarly,
+            Self::LockedOut { .. } => RefusalWord::RateLimited,
+            Self::Declined => RefusalWord::Declined,
             Self::Forbidden { .. } | Self::NotAccepted { .. } => RefusalWord::Forbidden,
             Self::VerifierOffline { .. } => RefusalWord::VerifierOffline,
             Self::Offline { .. } => RefusalWord::Offline,

@@ -69,7 +69,14 @@ fn policy(names: &[&str]) -> Arc<Policy> {
 fn endpoints(house: &House, policies: &[(&'static str, Arc<Policy>)]) -> Endpoints {
     let parts = house.hub().parts();
     let access = Arc::new(Policies(policies.iter().cloned().collect()));
-    let server = Server::new(parts.fleet.clone(), access, parts.config.scenes(), Transport::Http, Arc::new(Unobserved));
+    let server = Server::new(
+        parts.fleet.clone(),
+        access,
+        parts.config.scenes(),
+        Transport::Http,
+        Arc::new(Unobserved),
+        Arc::default(),
+    );
     let tuning = Tuning::default().scaled(FAST);
     let outside = Outside { reach: Arc::new(Network), tuning, ..Outside::default() };
     Endpoints::new(Arc::new(server), Arc::new(Uncounted), outside)

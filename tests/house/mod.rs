@@ -179,6 +179,11 @@ impl Caller {
         self.call("switch_device", json!({"device": device, "to": to})).await
     }
 
+    /// The names of its tools.
+    pub(crate) async fn tools(&self) -> Vec<String> {
+        self.0.tools().await.unwrap()
+    }
+
     /// What became of an operation.
     pub(crate) async fn check(&self, operation: &Json) -> Json {
         self.call("check_operation", json!({"operation": operation})).await
@@ -203,6 +208,15 @@ impl Caller {
 
 pub(crate) fn id(device: &str) -> DeviceId {
     DeviceId::new(device).unwrap()
+}
+
+/// Tries to start a hub with this configuration and nothing else.
+pub(crate) async fn start_with(config: &str) -> Result<(), truetwin::serve::Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::parse("test", config).unwrap_or_else(|error| panic!("{error}"));
+    let data = DataFolder::open(&folder.path().join("data")).unwrap();
+    let free = || TcpListener::bind(("127.0.0.1", 0));
+    Hub::start(config, data, free().await.unwrap(), free().await.unwrap()).await.map(drop)
 }
 
 /// Looks again and again until something is so.

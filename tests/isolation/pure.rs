@@ -118,6 +118,7 @@ fn card(id: &str) -> impl Strategy<Value = Card> + use<> {
             feedback: Evidence::Firmware,
             expected_ms: 300,
             repeatable: false,
+            confirmation: truetwin::property::Confirmation::default(),
         };
         let actions = if acts { vec![action("reboot")] } else { Vec::new() };
         let description = sort(which).map(|properties| Description { properties, actions, ..Description::default() });

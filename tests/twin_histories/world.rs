@@ -285,6 +285,7 @@ impl World {
                     role: Role::Other,
                     feedback: Evidence::Firmware,
                     expected_ms: 300,
+                    confirmation: Default::default(),
                     repeatable: false,
                 }],
                 level: if setting.preempts { 3 } else { 2 },

@@ -12,7 +12,14 @@ use truetwin::{
 use crate::bench::{Bench, OFF, ON, op, relay};
 
 fn press() -> Action {
-    Action { name: "press".into(), role: Role::Other, feedback: Evidence::Firmware, expected_ms: 500, repeatable: true }
+    Action {
+        name: "press".into(),
+        role: Role::Other,
+        feedback: Evidence::Firmware,
+        expected_ms: 500,
+        repeatable: true,
+        confirmation: Default::default(),
+    }
 }
 
 fn with(action: Action) -> Bench {

@@ -67,6 +67,11 @@ pub enum Request {
         /// The latest of this device, or of this part of it.
         thing: Option<Thing>,
     },
+    /// Carries out what was asked about.
+    Confirm {
+        /// What was said: the code of the question, or a secret.
+        code: String,
+    },
     /// Tests the way to the hub.
     Ping,
 }
@@ -137,6 +142,11 @@ pub fn parse(tool: Tool, arguments: &Map<String, Json>, house: &House) -> Result
             let operation = given.text("operation", "the id of an operation")?.map(|id| OpId::new(&id));
             let thing = given.optional_device()?.map(|e| e.thing.clone());
             Ok(Request::Check { operation, thing })
+        }
+        Tool::ConfirmOperation => {
+            let allowed = "the code that was returned, or what the user said";
+            let missing = Refusal::MissingArgument { parameter: "code", allowed: allowed.to_owned() };
+            Ok(Request::Confirm { code: given.text("code", allowed)?.ok_or_else(|| refused(missing))? })
         }
         Tool::Ping => Ok(Request::Ping),
     }

@@ -36,6 +36,8 @@ pub enum Tool {
     ActivateScene,
     /// `check_operation`
     CheckOperation,
+    /// `confirm_operation`
+    ConfirmOperation,
     /// `ping`
     Ping,
 }
@@ -51,6 +53,7 @@ impl Tool {
         Self::RunDeviceAction,
         Self::ActivateScene,
         Self::CheckOperation,
+        Self::ConfirmOperation,
         Self::Ping,
     ];
 
@@ -65,6 +68,7 @@ impl Tool {
             Self::RunDeviceAction => "run_device_action",
             Self::ActivateScene => "activate_scene",
             Self::CheckOperation => "check_operation",
+            Self::ConfirmOperation => "confirm_operation",
             Self::Ping => "ping",
         }
     }
@@ -85,6 +89,7 @@ impl Tool {
             Self::RunDeviceAction => &["device", "action", "user_request"],
             Self::ActivateScene => &["scene", "user_request"],
             Self::CheckOperation => &["device", "operation"],
+            Self::ConfirmOperation => &["code"],
             Self::Ping => &[],
         }
     }
@@ -99,6 +104,7 @@ impl Tool {
             Self::SetDeviceOption => house.listed().any(|e| e.options().next().is_some()),
             Self::RunDeviceAction => house.entries().iter().any(|e| e.actions().next().is_some()),
             Self::ActivateScene => !house.scenes().is_empty(),
+            Self::ConfirmOperation => house.asks(),
             Self::CheckOperation => {
                 let moving = Self::ALL.iter().filter(|tool| !tool.only_reads());
                 moving.into_iter().any(|tool| tool.applies(house))
@@ -114,7 +120,8 @@ impl Tool {
             | Self::SetDeviceLevel
             | Self::SetDeviceOption
             | Self::RunDeviceAction
-            | Self::ActivateScene => false,
+            | Self::ActivateScene
+            | Self::ConfirmOperation => false,
         }
     }
 
@@ -129,7 +136,9 @@ impl Tool {
                 annotations.read_only(false).destructive(false).idempotent(true)
             }
             Self::SetDeviceLevel => annotations.read_only(false).destructive(false).idempotent(false),
-            Self::RunDeviceAction => annotations.read_only(false).destructive(true).idempotent(false),
+            Self::RunDeviceAction | Self::ConfirmOperation => {
+                annotations.read_only(false).destructive(true).idempotent(false)
+            }
         }
     }
 }

@@ -93,6 +93,13 @@ pub(super) fn input(tool: Tool, house: &House, lists: Lists) -> JsonObject {
             all.bare("device");
             all.text("operation", operation);
         }
+        Tool::ConfirmOperation => {
+            all.text(
+                "code",
+                ("the code that was returned, or the code that the user said", "返回的确认码，或用户说的确认码"),
+            );
+            all.required.push("code");
+        }
         Tool::Ping => {}
     }
     all.schema()

@@ -46,6 +46,10 @@ pub(super) fn description(tool: Tool, house: &House) -> Cow<'static, str> {
             "Tells what became of an earlier operation (with neither parameter: your latest). Read only, does nothing again. Use when the last result was working or unconfirmed and the user asks \"is it done?\" or \"did it really?\".",
             "查刚才那次操作后来怎样了（参数都不填：最近一次）。只读，不会再执行一次。何时用：上次 result 是 working 或 unconfirmed，用户问“好了没”“到底开了没”。",
         ),
+        Tool::ConfirmOperation => (
+            "Carries out one dangerous operation (lock, garage, heater) after the user's yes. Only if a tool returned result=ask_user with confirm, you have put the question to the user, and the user agreed in a later message. No reply, a vague one or another topic is not a yes: do not call. Never confirm for the user.",
+            "用户同意后才执行一次危险操作（门锁、车库门、加热）。前提：工具返回了 result=ask_user 和 confirm，你已把问题说给用户，用户在那之后亲口同意。没有回答、含糊、换话题都不算同意，不要调用，绝不替用户确认。",
+        ),
         Tool::Ping => (
             "Tests the way from the assistant to the hub; returns pong. Says nothing about any device or action. Only when the user asks to test the connection.",
             "测试助手到中枢是否连通，返回 pong。不说明任何设备在线，也不说明任何动作成功。只在用户要求测试连接时用。",

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    answer::{Naming, state_word},
+    answer::{self, Naming, state_word},
     authz::{Policy, Right, Rights},
     fleet::Card,
     names::{Found, Known, Label, Lang, Member, Names, Scene, Switch, Thing, folded},
@@ -193,6 +193,23 @@ impl House {
             None => self.device(id),
         };
         entry.map_or_else(|| Naming::new(id.as_str(), id.as_str(), None, self.lang), |entry| entry.naming(property))
+    }
+
+    /// What a button is called in a question; one that is not of this house is "the button".
+    pub fn button(&self, device: &DeviceId, property: &str, lang: Lang) -> String {
+        match (self.thing(device, property), lang) {
+            (Some(entry), _) => answer::button(&entry.ear, lang),
+            (None, Lang::Zh) => "按钮".to_owned(),
+            (None, Lang::En) => "button".to_owned(),
+        }
+    }
+
+    /// Whether anything that may be moved is asked about first.
+    pub fn asks(&self) -> bool {
+        let asks = |e: &Entry| {
+            e.properties().any(Property::may_need_confirmation) || e.actions().any(|a| a.needs_confirmation().is_some())
+        };
+        self.entries.iter().any(asks)
     }
 
     /// What a thing is called in an answer.
