@@ -5,12 +5,15 @@ use serde_json::{Map, Value as Json};
 use super::{Naming, json_value, operation, other::role_word};
 use crate::{
     names::Lang,
-    property::{Evidence, Property, Role},
+    property::{Evidence, Property},
     twin::{
         view::View,
         words::{HeldWish, Presence, Settled},
     },
 };
+
+/// Instead of a value that is not to be told.
+const MASK: &str = "***";
 
 /// What of a device is shown, and under which names.
 #[derive(Clone, Debug)]
@@ -58,7 +61,8 @@ pub fn twin(view: &View, whole: &Whole<'_>, lang: Lang) -> Json {
 fn property(view: &View, property: &Property) -> Json {
     let state = &view.state;
     let name = &property.name;
-    let value = |value| json_value(value, property.role);
+    // What is not to be told is shown as being there, no more (semantics 7.3).
+    let value = |value| if property.terms.sensitive { MASK.into() } else { json_value(value, property.role) };
     let mut facts = Map::new();
     facts.insert("role".into(), role_word(property.role).into());
     facts.insert("settable".into(), property.settable.into());
@@ -88,14 +92,14 @@ fn property(view: &View, property: &Property) -> Json {
         facts.insert("reverted".into(), true.into());
     }
     if let Some(wish) = state.held.iter().find(|held| held.property == *name) {
-        facts.insert("held".into(), held(wish, property.role));
+        facts.insert("held".into(), held(wish, value(&wish.value)));
     }
     facts.into()
 }
 
-fn held(wish: &HeldWish, role: Role) -> Json {
+fn held(wish: &HeldWish, value: Json) -> Json {
     let mut facts = Map::new();
-    facts.insert("value".into(), json_value(&wish.value, role));
+    facts.insert("value".into(), value);
     facts.insert("state".into(), wish.state.as_str().into());
     if let Some(reason) = wish.reason {
         facts.insert("reason".into(), reason.as_str().into());
