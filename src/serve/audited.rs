@@ -142,8 +142,8 @@ impl Auditor {
     }
 }
 
-fn is_sensitive(_: &Property) -> bool {
-    false
+fn is_sensitive(property: &Property) -> bool {
+    property.terms.sensitive
 }
 
 fn json(value: &Value) -> Json {
