@@ -46,6 +46,7 @@
 //! | `duration_ms` | from the call to its answer |
 //! | `operation` | the id of the operation, for `check_operation` and `dispute` |
 //! | `cancelled` | `true`: the client no longer waited, so there is no answer |
+//! | `agreed` | how a person agreed to what can do harm: `code`, `spoken_code`, `form`, `press`, joined by `+` |
 //! | `note` | of a dispute: the owner's words; of a confirmation: what happened |
 //!
 //! Of each thing: `device` (its id), `property` (or `action`), `want` (`{"to": value}`, `{"by": number}` or `"toggle"`), and, where

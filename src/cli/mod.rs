@@ -3,7 +3,7 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done, and confirmed |
-//! | 1 | the operation was not confirmed, or the demo disagreed |
+//! | 1 | the operation or an endpoint was not confirmed, or the demo disagreed |
 //! | 2 | usage or configuration |
 //! | 3 | no hub is running |
 //! | 4 | the address or the data folder is taken |

@@ -162,7 +162,12 @@ impl Server {
             outcome = caught(work) => match outcome {
                 Some(Ok(rendered)) => rendered,
                 // Not the end of the call: its second half is.
-                Some(Err(form)) => return Err(NoAnswer::AskFirst(form)),
+                Some(Err(form)) => {
+                    let (elapsed, notes) = (started.elapsed(), noting.take());
+                    let (arguments, answer) = (&call.arguments, None);
+                    observer.asks_first(&Ended { guest, tool, arguments, answer, notes: &notes, elapsed });
+                    return Err(NoAnswer::AskFirst(form));
+                }
                 None => {
                     tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
                     shared.observer.panicked();

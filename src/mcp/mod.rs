@@ -90,6 +90,8 @@ const CLIENT_CHARS_MAX: usize = 32;
 pub trait Observer: Send + Sync + 'static {
     /// A call has ended, with its answer or because its client no longer waited.
     fn call(&self, ended: &Ended<'_>);
+    /// A call ended with a question that its client puts to the person, and calls again: so far there is no answer.
+    fn asks_first(&self, _: &Ended<'_>) {}
     /// A call was turned away before anything of it was looked at.
     fn turned_away(&self, _: &TurnedAway<'_>) {}
     /// The arguments of a call were refused, so that the fleet was not asked; what the fleet refuses it counts itself.

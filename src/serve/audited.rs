@@ -11,7 +11,7 @@ use crate::{
     property::{DeviceId, Evidence, Property, Value},
     twin::{
         wish::Target,
-        words::{Reply, Settled, Stage},
+        words::{RefusalWord, Reply, Settled, Stage},
     },
 };
 
@@ -39,12 +39,20 @@ impl Auditor {
             Some(answer) => answered(&mut record, &answer.structured, &answer.say, answer.result),
             None => record.cancelled = true,
         }
-        if ended.notes.refused.is_some() {
-            record.refusal = ended.notes.refused.map(|word| word.to_string());
-        }
+        record.agreed = Some(ended.notes.agreed.clone()).filter(|ways| !ways.is_empty());
         self.hide_sent(&mut record, ended.notes);
         record.duration_ms = Some(u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX));
         tell(&record, ended.tool.only_reads());
+        self.audit.keep(record, ended.elapsed);
+    }
+
+    /// A call ended with a question that its client puts to the person.
+    pub(super) fn asks_first(&self, ended: &Ended<'_>) {
+        let mut record = self.record(&ended.guest.principal, &ended.guest.caller, ended.tool.as_str());
+        record.event = Event::Confirmation;
+        self.asked(&mut record, ended.arguments, ended.notes);
+        record.note = Some("its client puts the question to the person".to_owned());
+        record.duration_ms = Some(u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX));
         self.audit.keep(record, ended.elapsed);
     }
 
@@ -76,7 +84,7 @@ impl Auditor {
         record.heard = Some(masked(heard));
         record.things = vec![self.thing(&touched)];
         answered(&mut record, &answer.structured, &answer.say, answer.result);
-        self.hide_sent(&mut record, &Notes { things: vec![touched], refused: None });
+        self.hide_sent(&mut record, &Notes { things: vec![touched], ..Notes::default() });
         record.duration_ms = Some(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
         tell(&record, false);
         self.audit.keep(record, elapsed);
@@ -180,9 +188,9 @@ fn answered(record: &mut Record, answer: &Json, say: &str, result: ResultWord) {
     record.parameter = text("parameter").map(|parameter| masked(&parameter));
     record.sent = text("sent").or_else(|| text("asked")).map(|sent| speech_masked(&sent));
     record.say = Some(say.to_owned());
-    // Before anything began it is a refusal, whoever refused.
-    let refused = record.things.iter().find_map(|thing| thing.refusal.clone());
-    record.refusal = refused.filter(|refusal| record.outcome.as_ref() == Some(refusal));
+    // What never began is a refusal, whoever refused.
+    let refused = |outcome: &&String| RefusalWord::ALL.iter().any(|word| word.as_str() == outcome.as_str());
+    record.refusal = record.outcome.as_ref().filter(refused).cloned();
 }
 
 /// How an operation ended, or how far it is.
