@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use super::{Naming, json_value, operation, other::role_word, terms, unless_sensitive};
 use crate::{
     names::Lang,
-    property::{Evidence, Property, Role, Value},
+    property::{Evidence, Property, Value},
     twin::{
         view::View,
         words::{HeldWish, Presence, Settled},
@@ -58,8 +58,8 @@ pub fn twin(view: &View, whole: &Whole<'_>, lang: Lang) -> Json {
 fn property(view: &View, property: &Property) -> Json {
     let state = &view.state;
     let name = &property.name;
-    let hidden = property.terms.sensitive;
-    let value = |value: &Value| json_value(&unless_sensitive(value, hidden), property.role);
+    // What is not to be told is shown as being there, no more (semantics 7.3).
+    let value = |value: &Value| json_value(&unless_sensitive(value, property.terms.sensitive), property.role);
     let mut facts = Map::new();
     facts.insert("role".into(), role_word(property.role).into());
     facts.insert("settable".into(), property.settable.into());
@@ -89,14 +89,14 @@ fn property(view: &View, property: &Property) -> Json {
         facts.insert("reverted".into(), true.into());
     }
     if let Some(wish) = state.held.iter().find(|held| held.property == *name) {
-        facts.insert("held".into(), held(wish, property.role, hidden));
+        facts.insert("held".into(), held(wish, value(&wish.value)));
     }
     facts.into()
 }
 
-fn held(wish: &HeldWish, role: Role, hidden: bool) -> Json {
+fn held(wish: &HeldWish, value: Json) -> Json {
     let mut facts = Map::new();
-    facts.insert("value".into(), json_value(&unless_sensitive(&wish.value, hidden), role));
+    facts.insert("value".into(), value);
     facts.insert("state".into(), wish.state.as_str().into());
     if let Some(reason) = wish.reason {
         facts.insert("reason".into(), reason.as_str().into());

@@ -75,14 +75,7 @@ impl ServerHandler for Server {
             Transport::Http => Principal::Http,
         };
         let lang = self.shared.access.policy(&principal).map(|policy| policy.lang).unwrap_or_default();
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .enable_resources_list_changed()
-            .enable_resources_subscribe()
-            .enable_completions();
-        ServerConfig::new(capabilities.build())
+        ServerConfig::new(capabilities())
             .with_server_info(Implementation::new("truetwin", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(lang))
     }
@@ -220,6 +213,18 @@ impl ServerHandler for Server {
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
+}
+
+/// What is offered. Not prompts, and no logging to clients: both are answered as unknown methods.
+pub(super) fn capabilities() -> ServerCapabilities {
+    ServerCapabilities::builder()
+        .enable_tools()
+        .enable_tool_list_changed()
+        .enable_resources()
+        .enable_resources_list_changed()
+        .enable_resources_subscribe()
+        .enable_completions()
+        .build()
 }
 
 /// The cursor of a request for a list.
