@@ -19,5 +19,7 @@ mod relay;
 mod relay_rules;
 #[path = "endpoints/sockets.rs"]
 mod sockets;
+#[path = "endpoints/voice.rs"]
+mod voice;
 #[path = "endpoints/wire.rs"]
 mod wire;

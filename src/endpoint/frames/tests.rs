@@ -33,9 +33,9 @@ fn ids_are_echoed_as_they_came() {
 
 #[test]
 fn boxes_behind_a_relay_are_told_apart_and_all_others_are_one() {
-    let session = |id: &str| match read(&format!(r#"{{"id":{id},"method":"ping"}}"#)) {
-        Incoming::Ping(id) => id.session().to_owned(),
-        other => panic!("{other:?}"),
+    let session = |id: &str| {
+        let Incoming::Ping(id) = read(&format!(r#"{{"id":{id},"method":"ping"}}"#)) else { panic!("{id}") };
+        id.session().to_owned()
     };
     assert_eq!(session(&format!(r#""{UUID}_n_1""#)), "4f1c2a3b");
     assert_eq!(session(&format!(r#""{UUID}_n_2""#)), "4f1c2a3b");
