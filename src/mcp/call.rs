@@ -128,8 +128,12 @@ impl Server {
         // A transport may have bound its session further than the policy does: the other side gives up earlier.
         let bound_ms = guest.policy.answer_by_ms;
         // As it is now: a session may be older than its policy.
-        let guest =
-            &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
+        let Some(policy) = self.shared.access.policy(&guest.principal) else {
+            let (principal, tool, why) = (&guest.principal, call.tool.as_str(), "no_access");
+            self.shared.observer.turned_away(&TurnedAway { principal, guest: Some(guest), tool, why });
+            return Err(NoAnswer::NoAccess);
+        };
+        let guest = &Guest { policy, ..guest.clone() };
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
