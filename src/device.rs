@@ -401,7 +401,11 @@ impl Device {
                 self.revision.fetch_add(1, Ordering::AcqRel);
             }
             Effect::Malformed { of_seq, property, error } => {
-                tracing::debug!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
+                let described = self.shared.lock().description.clone();
+                let hidden = described.as_ref().and_then(|d| d.property(&property)).is_some_and(|p| p.terms.sensitive);
+                // What is wrong names the value.
+                let wrong = error.as_ref().filter(|_| !hidden);
+                tracing::debug!(device = %self.id, of_seq, %property, ?wrong, "a value does not fit the description");
                 let mistake = native::malformed(of_seq, &property, error.as_ref());
                 metrics.event_unreadable(mistake.reason.as_str());
                 let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);

@@ -5,16 +5,39 @@ use serde_json::Map;
 use super::{
     Facts, MeasuredFacts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
     speech::the,
+    unless_sensitive,
     verdict::{is_success, of_outcome},
 };
 use crate::{
     names::Lang,
     property::{Evidence, Role, Value},
-    twin::words::{Attribution, Outcome, Reason, Settled},
+    twin::words::{Attribution, Measured, Outcome, Reading, Reason, Settled},
 };
 
 /// Renders how an operation ended, or how far it is.
 pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
+    if naming.sensitive {
+        return rendered(&without_values(settled), naming, lang);
+    }
+    rendered(settled, naming, lang)
+}
+
+/// The same operation without the values of what nobody may read: that it is as was wished is told, what it is is not
+/// (semantics 7.3).
+fn without_values(settled: &Settled) -> Settled {
+    let hidden = |value: &Option<Value>| value.as_ref().map(|value| unless_sensitive(value, true));
+    Settled {
+        wish: hidden(&settled.wish),
+        superseded_by: hidden(&settled.superseded_by),
+        found: settled.found.as_ref().map(|f| Reading { value: unless_sensitive(&f.value, true), ..f.clone() }),
+        measured: settled.measured.as_ref().map(|m| Measured { value: hidden(&m.value), ..m.clone() }),
+        // Whether it met the end of its range would tell where it is.
+        limited: false,
+        ..settled.clone()
+    }
+}
+
+fn rendered(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
     let voice = Voice { settled, naming, outcome: honest(settled), lang };
     let (mut result, mut next) = of_outcome(voice.outcome);
     let mut success = is_success(voice.outcome);

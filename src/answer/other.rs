@@ -8,7 +8,7 @@ use super::{
     AmendedFacts, Facts, HeldFacts, Naming, Next, Rendered, ResultWord, json_value,
     operation::pick,
     speech::{ago, amount, count_en, count_zh, is, names, the},
-    terms,
+    terms, unless_sensitive,
 };
 use crate::{
     names::Lang,
@@ -24,6 +24,7 @@ pub const LIST_ROWS_MAX: usize = 8;
 
 /// Renders the state of one device. `naming.role` is that of its main property.
 pub fn state(report: &StateReport, description: Option<&Description>, naming: &Naming, lang: Lang) -> Rendered {
+    let report = &without_sensitive(report, description);
     let role_of = |name: &str| description.and_then(|d| d.property(name)).map_or(Role::Other, |p| p.role);
     let mains = spoken_readings(report, description);
     let trust = mains.iter().map(|(_, r)| r.trust).max().unwrap_or(Trust::Unknown);
@@ -76,11 +77,24 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
 }
 
+/// A report without the values of what nobody may read (semantics 7.3).
+fn without_sensitive(report: &StateReport, description: Option<&Description>) -> StateReport {
+    let mut report = report.clone();
+    let hidden = |name: &str| description.and_then(|d| d.property(name)).is_some_and(|p| p.terms.sensitive);
+    for (_, reading) in report.readings.iter_mut().filter(|(name, _)| hidden(name)) {
+        reading.value = unless_sensitive(&reading.value, true);
+    }
+    for wish in report.held.iter_mut().filter(|wish| hidden(&wish.property)) {
+        wish.value = unless_sensitive(&wish.value, true);
+    }
+    report
+}
+
 /// What the device does by itself when the hub has been gone (semantics 6.4).
 fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
     let declared = description.iter().flat_map(|d| &d.properties).filter_map(|p| Some((p, p.terms.failsafe.as_ref()?)));
     let one = |(p, failsafe): (&Property, &Failsafe)| {
-        let to = json_value(&failsafe.value, role_of(&p.name));
+        let to = json_value(&unless_sensitive(&failsafe.value, p.terms.sensitive), role_of(&p.name));
         (p.name.to_string(), json!({"to": to, "after_s": failsafe.after_ms / 1_000}))
     };
     let all: Map<String, Json> = declared.map(one).collect();
@@ -244,7 +258,8 @@ impl Row {
         description: Option<&Description>,
     ) -> Self {
         let role_of = |name: &str| description.and_then(|d| d.property(name)).map_or(Role::Other, |p| p.role);
-        let readings = report.map(|r| r.readings.as_slice()).unwrap_or_default();
+        let report = report.map(|report| without_sensitive(report, description));
+        let readings = report.as_ref().map(|r| r.readings.as_slice()).unwrap_or_default();
         Self {
             device: naming.device.clone(),
             room: room.map(str::to_owned),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Facts, Naming, Rendered, millis, of_refusal,
+    Facts, MASKED, Naming, Rendered, millis, of_refusal,
     operation::pick,
     speech::{ago, choices, names, number, span, spoken, the},
     terms,
@@ -26,6 +26,8 @@ pub fn refusal(refusal: &Refusal, naming: Option<&Naming>, lang: Lang) -> Render
         device: naming.map(|n| n.device.clone()),
         ..facts(refusal)
     };
+    let hidden = naming.is_some_and(|n| n.sensitive);
+    let facts = Facts { sent: facts.sent.map(|sent| if hidden { MASKED.to_owned() } else { sent }), ..facts };
     Rendered::new(result, next, voice.say(refusal), note(word, lang).map(str::to_owned), facts, lang)
 }
 
@@ -40,7 +42,7 @@ fn facts(refusal: &Refusal) -> Facts {
             Facts { asked: Some(asked.clone()), candidates: Some(candidates.clone()), ..none }
         }
         Refusal::UnknownProperty { asked, known } => {
-            Facts { asked: Some(asked.clone()), allowed: Some(known.join(", ")), ..none }
+            Facts { asked: Some(asked.clone()), allowed: Some(listed(known)), ..none }
         }
         Refusal::MissingArgument { parameter, allowed } => {
             Facts { parameter: Some((*parameter).to_owned()), allowed: Some(allowed.clone()), ..none }
@@ -98,8 +100,13 @@ fn sent_and_allowed(error: &ValueError) -> (String, String) {
         ValueError::OffStep { sent, step, min } => {
             (number(*sent), format!("steps of {} from {}", number(*step), number(*min)))
         }
-        ValueError::NotListed { sent, allowed } => (sent.clone(), allowed.join(", ")),
+        ValueError::NotListed { sent, allowed } => (sent.clone(), listed(allowed)),
     }
+}
+
+/// Words of a device in a list.
+fn listed(words: &[std::sync::Arc<str>]) -> String {
+    words.iter().map(|word| terms::quoted(word)).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a limit is one: a property without a limit reports the largest number there is.

@@ -2,18 +2,15 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Naming, json_value, operation, other::role_word};
+use super::{Naming, json_value, operation, other::role_word, terms, unless_sensitive};
 use crate::{
     names::Lang,
-    property::{Evidence, Property},
+    property::{Evidence, Property, Value},
     twin::{
         view::View,
         words::{HeldWish, Presence, Settled},
     },
 };
-
-/// Instead of a value that is not to be told.
-const MASK: &str = "***";
 
 /// What of a device is shown, and under which names.
 #[derive(Clone, Debug)]
@@ -62,12 +59,12 @@ fn property(view: &View, property: &Property) -> Json {
     let state = &view.state;
     let name = &property.name;
     // What is not to be told is shown as being there, no more (semantics 7.3).
-    let value = |value| if property.terms.sensitive { MASK.into() } else { json_value(value, property.role) };
+    let value = |value: &Value| json_value(&unless_sensitive(value, property.terms.sensitive), property.role);
     let mut facts = Map::new();
     facts.insert("role".into(), role_word(property.role).into());
     facts.insert("settable".into(), property.settable.into());
-    if let Some(unit) = &property.unit {
-        facts.insert("unit".into(), unit.to_string().into());
+    if let Some(unit) = property.unit.as_deref().and_then(terms::unit) {
+        facts.insert("unit".into(), unit.into());
     }
     match state.readings.iter().find(|(known, _)| known == name) {
         Some((_, reading)) => {
@@ -118,6 +115,11 @@ fn latest(settled: &Settled, naming: &Naming, lang: Lang) -> Json {
             facts.remove(said);
         }
         facts.insert("property".into(), settled.property.to_string().into());
+        if naming.sensitive {
+            for value in ["device_state", "superseded_by", "measured"] {
+                facts.remove(value);
+            }
+        }
     }
     told
 }
