@@ -37,6 +37,8 @@
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
 //! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs`, `tests/utterances.rs` |
+//! | a fact of a device's resource | `answer/twin.rs`, [`twin::view`] | `tests/resources.rs` |
+//! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
 //! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |

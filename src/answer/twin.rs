@@ -115,6 +115,11 @@ fn latest(settled: &Settled, naming: &Naming, lang: Lang) -> Json {
             facts.remove(said);
         }
         facts.insert("property".into(), settled.property.to_string().into());
+        if naming.sensitive {
+            for value in ["device_state", "superseded_by", "measured"] {
+                facts.remove(value);
+            }
+        }
     }
     told
 }

@@ -6,7 +6,7 @@ import json
 import subprocess
 
 import pytest
-from home import BINARY, PATIENCE_S, until
+from home import BINARY, HUB_HEADERS, PATIENCE_S, Hub, post, until
 from mcp import Client, StdioServerParameters
 
 
@@ -63,3 +63,20 @@ def test_the_entry_over_http_names_the_hub_that_runs_and_where_the_token_goes(hu
     entry = printed("--print-config=http", "--data", hub.data)
     assert (entry["type"], entry["url"]) == ("streamablehttp", hub.mcp)
     assert entry["headers"]["Authorization"].startswith("Bearer ")
+
+
+def test_a_reader_that_fills_in_the_token_is_let_in_and_one_that_does_not_is_not(tmp_path, keep):
+    hub = keep(Hub(tmp_path, config='[http]\ntokens = "required"\n'))
+    made = subprocess.run(
+        [BINARY, "token", "add", "desk", "--json", "--data", hub.data],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    entry, token = printed("--print-config=http", "--data", hub.data), json.loads(made.stdout)["token"]
+    opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "reader", "version": "1"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": opening}).encode()
+    status, _ = post(entry["url"], body, HUB_HEADERS | entry["headers"])
+    assert status == 401, "what is printed is a place for a token"
+    status, answer = post(entry["url"], body, HUB_HEADERS | {"Authorization": f"Bearer {token}"})
+    assert status == 200 and b"serverInfo" in answer

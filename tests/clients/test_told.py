@@ -33,6 +33,8 @@ class Told:
                 await asyncio.sleep(0.02)
 
 
+# What sessions subscribe with is deprecated since there are streams; it is here to stay for those that have sessions.
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 MODES = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 

@@ -309,6 +309,7 @@ async fn a_hub_dials_what_its_owner_added_follows_changes_and_closes_when_it_sto
     let store = hub.data().endpoints();
     store.add(stored("second", &others)).unwrap();
     within(second.handshaken(1)).await;
+    assert!(hub.parts().metrics.render().contains("truetwin_endpoints{state=\"up\"} 2"));
     store.remove("first").unwrap();
     within(until("the first was closed", || first.seen().last() == Some(&Seen::Closed(Some(1000))))).await;
     hub.stop().await;

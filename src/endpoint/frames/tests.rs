@@ -155,7 +155,7 @@ proptest! {
         let has = |member: &str| frame.get(member).is_some();
         let is_request = frame.is_object() && id.is_some() && (has("method") || !(has("result") || has("error")));
         match (id_of(&incoming), id) {
-            (Some(answered), Some(id)) => prop_assert_eq!(&serde_json::from_str::<Json>(&answered.0).unwrap(), id),
+            (Some(answered), Some(id)) => prop_assert_eq!(&answered.0, &id.to_string()),
             (None, _) => prop_assert!(!is_request, "{frame} {incoming:?}"),
             (Some(_), None) => prop_assert!(false, "{frame}"),
         }
