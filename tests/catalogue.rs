@@ -830,6 +830,7 @@ fn refusals(table: &mut String) {
             Role::Heater,
         ),
         (Refusal::Forbidden { property: "motion".into() }, Role::Sensor),
+        (Refusal::ActsOnly { property: "door".into(), actions: vec!["pulse".into()] }, Role::Door),
         (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
         (Refusal::Offline { last_heard: None }, Role::Light),
         (Refusal::CodeWrong { left: 2 }, Role::Door),
@@ -944,8 +945,8 @@ fn reads(table: &mut String) {
     row(table, "nothing found", |lang| answer::list(Vec::new(), 0, true, lang));
     row(table, "no devices", |lang| answer::list(Vec::new(), 0, false, lang));
     row(table, "ping", |lang| answer::pong("truetwin", lang));
-    row(table, "no operation of a device", |lang| answer::nothing_known(Some(&named(Role::Light, lang)), lang));
-    row(table, "no operation of the caller", |lang| answer::nothing_known(None, lang));
+    row(table, "no operation of a device", |lang| answer::nothing_known(None, Some(&named(Role::Light, lang)), lang));
+    row(table, "no operation of the caller", |lang| answer::nothing_known(None, None, lang));
     row(table, "the hub failed", answer::internal);
     row(table, "the hub is not there", answer::no_hub);
 }
