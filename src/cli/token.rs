@@ -37,6 +37,7 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
         | Response::Endpoint { .. }
         | Response::Endpoints { .. }
         | Response::Disputed { .. }
+        | Response::BackedUp
         | Response::Error { .. }) => unexpected(&other),
     }
 }

@@ -27,7 +27,8 @@ pub fn on_tokens(tokens: &Tokens, now: &str, request: &Request) -> Option<Respon
         | Request::EndpointList
         | Request::EndpointTest { .. }
         | Request::EndpointRemove { .. }
-        | Request::Dispute { .. } => return None,
+        | Request::Dispute { .. }
+        | Request::Backup { .. } => return None,
     };
     Some(result.unwrap_or_else(|message| Response::Error { message }))
 }
