@@ -59,10 +59,6 @@ pub(super) fn without_unseen_sensor(settled: &mut Settled, rights: &Rights) {
 }
 
 fn refused(refusal: Refusal, rights: &Rights) -> Refusal {
-    match refusal {
-        Refusal::VerifierOffline { device: Some(device) } if !rights.sees(&device, "") => {
-            Refusal::VerifierOffline { device: None }
-        }
-        other => other,
-    }
+    let unseen = matches!(&refusal, Refusal::VerifierOffline { device: Some(device) } if !rights.sees(device, ""));
+    if unseen { Refusal::VerifierOffline { device: None } } else { refusal }
 }
