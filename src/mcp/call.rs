@@ -20,6 +20,9 @@ use crate::{
     authz::{Policy, Principal, Right, Scope},
 };
 
+/// Words of policies that select nothing and were told: those of some callers whose lists are all wrong. More are not told.
+const UNMATCHED_MAX: usize = 1_024;
+
 /// A call as it came in.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -203,9 +206,22 @@ impl Server {
         let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
         let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
         let (tools, resources) = (tool_list(&house), resource_list(&house));
+        self.tell_unmatched(&guest.principal, &house);
         let fresh = Arc::new(Kept { revision, house, tools, resources });
+        // What is of another revision would be built anew when it is asked for: those who never ask again leave nothing.
+        kept.retain(|_, known| known.revision == revision);
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
+    }
+
+    /// Says in the log which words of a policy select nothing, each once.
+    fn tell_unmatched(&self, principal: &Principal, house: &House) {
+        let mut told = self.shared.unmatched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for selector in house.rights().unmatched() {
+            if told.len() < UNMATCHED_MAX && told.insert((principal.clone(), selector.clone())) {
+                tracing::warn!(%principal, selector, "nothing is called so; it selects nothing");
+            }
+        }
     }
 
     /// An answer with what is owed to its caller in front (semantics 6.3).

@@ -52,7 +52,7 @@ mod together;
 pub mod tools;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex},
 };
@@ -154,6 +154,8 @@ struct Shared {
     /// The house of each principal that has asked; as many as there are principals.
     houses: Mutex<HashMap<Principal, Arc<Kept>>>,
     latest: together::Latest,
+    /// Words of policies that select nothing, as far as they were told.
+    unmatched: Mutex<HashSet<(Principal, String)>>,
 }
 
 /// A house and its catalogue, as of one revision of the fleet and one of the policies.
@@ -176,7 +178,8 @@ impl Server {
         confirmer: Arc<Confirmer>,
     ) -> Self {
         let (houses, latest) = (Mutex::default(), together::Latest::default());
-        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest });
+        let unmatched = Mutex::default();
+        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest, unmatched });
         Self { shared, transport, subscribed: Arc::default(), closing: CancellationToken::new() }
     }
 

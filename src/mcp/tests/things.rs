@@ -77,7 +77,7 @@ fn s2_9_whatever_is_offered_is_understood_when_it_comes_back() {
         }
         let all: Vec<&String> =
             house.listed().map(|e| &e.shown).chain(house.groups().iter().map(|g| &g.shown)).collect();
-        let distinct: std::collections::HashSet<&&String> = all.iter().collect();
+        let distinct: HashSet<&&String> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
     }
 }
