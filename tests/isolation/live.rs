@@ -167,10 +167,7 @@ async fn a_hostile_caller_learns_nothing_of_what_it_may_not_see_and_moves_nothin
         let mut operations = Vec::new();
         let mut of_unseen = Vec::new();
         for (at, (device, kind, _)) in DEVICES.iter().enumerate() {
-            let to = match kind {
-                Kind::Lock => "locked",
-                _ => ["on", "off"][round % 2],
-            };
+            let to = if *kind == Kind::Lock { "locked" } else { ["on", "off"][round % 2] };
             let (_, answer) = call(&server, &b, "switch_device", &json!({"device": device, "to": to})).await;
             if let Some(operation) = answer["operation"].as_str() {
                 operations.push(operation.to_owned());
