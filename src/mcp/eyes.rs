@@ -59,6 +59,10 @@ pub(super) fn without_unseen_sensor(settled: &mut Settled, rights: &Rights) {
 }
 
 fn refused(refusal: Refusal, rights: &Rights) -> Refusal {
-    let unseen = matches!(&refusal, Refusal::VerifierOffline { device: Some(device) } if !rights.sees(device, ""));
-    if unseen { Refusal::VerifierOffline { device: None } } else { refusal }
+    if let Refusal::VerifierOffline { device: Some(device) } = &refusal
+        && !rights.sees(device, "")
+    {
+        return Refusal::VerifierOffline { device: None };
+    }
+    refusal
 }
