@@ -7,7 +7,8 @@ use crate::{
     authz::Style,
     property::{DeviceId, Evidence, ValueError},
     twin::words::{
-        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, StateReport, Trust,
+        Attribution, Measured, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, Stage,
+        StateReport, Trust,
     },
 };
 
