@@ -90,10 +90,10 @@ impl Context {
         Self { broker, metrics, identity, settings, journal: None, owed, tickets, asks, asked }
     }
 
-    /// The same with a journal.
+    /// The same with a journal, if there is one.
     #[must_use]
-    pub fn with_journal(self, journal: Journal) -> Self {
-        Self { journal: Some(journal), ..self }
+    pub fn with_journal(self, journal: Option<Journal>) -> Self {
+        Self { journal, ..self }
     }
 
     /// What is owed to callers, over all devices.
@@ -401,7 +401,11 @@ impl Device {
                 self.revision.fetch_add(1, Ordering::AcqRel);
             }
             Effect::Malformed { of_seq, property, error } => {
-                tracing::debug!(device = %self.id, of_seq, %property, ?error, "a value does not fit the description");
+                let described = self.shared.lock().description.clone();
+                let hidden = described.as_ref().and_then(|d| d.property(&property)).is_some_and(|p| p.terms.sensitive);
+                // What is wrong names the value.
+                let wrong = error.as_ref().filter(|_| !hidden);
+                tracing::debug!(device = %self.id, of_seq, %property, ?wrong, "a value does not fit the description");
                 let mistake = native::malformed(of_seq, &property, error.as_ref());
                 metrics.event_unreadable(mistake.reason.as_str());
                 let _not_connected = self.context.broker.send(self.id.as_str(), mistake.encode().into(), NO_NOTICE);
@@ -579,8 +583,9 @@ impl Actor for Device {
             receipt.taken();
         }
         if let Some(port) = stopped {
-            if removed {
-                state.book.forget(&self.id);
+            match removed {
+                true => state.book.forget(&self.id),
+                false => state.book.close(&state.twin),
             }
             me.stop(None);
             let _caller_gone = port.send(());

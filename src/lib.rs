@@ -20,6 +20,7 @@
 //! | 9 | [`ingress`] | bytes to reports, to the device's actor; then the device's acknowledgement goes out |
 //! | 10 | [`twin`], [`device`] | converged, or asked once more, or not; the port is answered |
 //! | 11 | [`answer`] | outcome to result, sentence and structured content |
+//! | 12 | [`audit`] | who asked for what, what it was taken for, what was said: one line in a file |
 //!
 //! # What each part must not know
 //!
@@ -36,7 +37,11 @@
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
 //! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs`, `tests/utterances.rs` |
+//! | a fact of a device's resource | `answer/twin.rs`, [`twin::view`] | `tests/resources.rs` |
+//! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
+//! | what an access point does or wants | [`endpoint`], a fake of it in `tests/endpoints/` | `tests/endpoints.rs` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
+//! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |
 //! | a fault of the simulator | `sim/fault.rs`, a row of the fault table | `tests/sim_faults.rs`, `tests/faults.rs`, `tests/twin_rules/faults.rs` |
 //! | a kind of the simulator | `sim/kind.rs`, `sim/plant.rs` | `tests/sim_kinds.rs` |
@@ -44,6 +49,7 @@
 pub mod answer;
 pub mod audit;
 pub mod authz;
+pub mod backup;
 pub mod broker;
 pub mod cli;
 pub mod config;

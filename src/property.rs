@@ -282,6 +282,15 @@ pub enum ValueError {
     },
 }
 
+/// How long a mere word is, characters.
+const PLAIN_CHARS_MAX: usize = 20;
+
+/// Whether a text of a device is a mere word: one or two Latin words or a number, which give nobody orders (semantics 7.4).
+pub fn is_plain(text: &str) -> bool {
+    let latin = |c: char| c.is_ascii_alphanumeric() || "_-.#".contains(c);
+    text.len() <= PLAIN_CHARS_MAX && text.chars().all(latin) && text.matches(['_', '-', '.']).count() < 2
+}
+
 /// Longest text value on the wire, bytes of UTF-8 (wire protocol, *Bounds*).
 const TEXT_BYTES_MAX: usize = 128;
 

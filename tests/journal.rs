@@ -24,7 +24,11 @@ struct Running {
 
 /// A hub on this folder; devices connect where they did before.
 async fn start(folder: &Path, mqtt: SocketAddr) -> Running {
-    let config = Config::parse("test", "[devices.heater]\nname = \"floor heating\"\n[devices.heater.properties.target]\nconfirm = \"none\"\n").unwrap();
+    let config = Config::parse(
+        "test",
+        "[devices.heater]\nname = \"floor heating\"\n[devices.heater.properties.target]\nconfirm = \"none\"\n",
+    )
+    .unwrap();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let (mqtt, http) = (TcpListener::bind(mqtt).await.unwrap(), TcpListener::bind(free).await.unwrap());
     let hub = Hub::start(config, DataFolder::open(folder).unwrap(), mqtt, http).await.unwrap();
@@ -156,6 +160,8 @@ async fn s5_8_a_set_point_is_pursued_by_the_hub_that_begins_anew() {
     let second = start(&data, mqtt).await;
     let told = second.call("get_device_state", json!({"device": "floor heating"})).await;
     assert_eq!(told["held"][0]["value"], 21.0, "{told}");
+    // What it said to the hub before is shown, as old.
+    assert_eq!((&told["device_state"]["target"], &told["trust"]), (&json!(18.0), &json!("old")), "{told}");
     let password = second.hub.parts().credentials.rotate(&DeviceId::new("heater").unwrap()).unwrap();
     let options = sim::Options { kind: Kind::Thermostat, ..sim::Options::new(mqtt, "heater", password.reveal()) };
     let heater = sim::start(options);
@@ -166,6 +172,34 @@ async fn s5_8_a_set_point_is_pursued_by_the_hub_that_begins_anew() {
         .await;
     heater.stop();
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s8_5_a_disk_that_takes_nothing_costs_the_record_and_not_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let hub = start(&data, free()).await;
+    let (lamp, heater) = (hub.device("lamp", Kind::Socket).await, hub.device("heater", Kind::Thermostat).await);
+    for device in ["lamp", "floor heating"] {
+        hub.until("online", "get_device_state", json!({"device": device}), |told| told["trust"] == "now").await;
+    }
+    // As on a full or stalled disk no commit goes through, while another connection has the file.
+    let mut other = rusqlite::Connection::open(data.join("journal.db")).unwrap();
+    let stalled = other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let done = hub.call("switch_device", json!({"device": "lamp", "to": "on"})).await;
+    assert_eq!((&done["success"], &done["recorded"]), (&json!(true), &json!(false)), "{done}");
+    let wish = json!({"device": "floor heating", "property": "target", "level": 21});
+    let refused = hub.call("set_device_level", wish.clone()).await;
+    assert_eq!((&refused["outcome"], &refused["result"]), (&json!("journal_down"), &json!("failed")), "{refused}");
+    assert_eq!(heater.moves(), 0, "what must be written down first was not sent");
+    drop(stalled);
+    let again = hub.call("switch_device", json!({"device": "lamp", "to": "off"})).await;
+    assert_eq!((&again["success"], again.get("recorded")), (&json!(true), None), "{again}");
+    let taken = hub.call("set_device_level", wish).await;
+    assert_ne!(taken["outcome"], "journal_down", "{taken}");
+    lamp.stop();
+    heater.stop();
+    hub.stop().await;
 }
 
 /// Whether an operation stands in the journal that has not ended.

@@ -24,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("endpoint", &["answer", "authz", "mcp", "names", "random", "twin"]),
     ("control", &["data", "names", "property"]),
     ("journal", &["property", "twin"]),
+    ("backup", &["data", "journal", "property"]),
     ("sim", &[]),
     ("demo", &["config", "data", "mcp", "names", "property", "random", "serve", "sim", "twin"]),
 ];

@@ -8,11 +8,15 @@ mod house;
 use assistant::{Assistant, Life, Told, next};
 use house::{House, Member, id, until};
 use rmcp::model::{
-    ArgumentInfo, CompleteRequestParams, ErrorCode, PaginatedRequestParams, Reference, SubscriptionFilter,
+    ArgumentInfo, CompleteRequestParams, ErrorCode, ErrorData, PaginatedRequestParams, Reference, SubscriptionFilter,
 };
 use rmcp::service::{ServiceError, SubscriptionEnd};
 use serde_json::json;
-use truetwin::sim::{Fault, Kind};
+use std::time::Instant;
+use truetwin::{
+    control,
+    sim::{Fault, Kind},
+};
 
 const LIVES: [Life; 2] = [Life::Session, Life::Stateless];
 const LAMP: &str = "twin://devices/lamp";
@@ -297,6 +301,120 @@ async fn a_parts_resource_is_told_of_its_own_changes_only() {
     let told = ear.so_far();
     assert!(told.iter().position(|t| *t == updated(one)) < told.iter().position(|t| *t == updated(two)));
     assert!(ear.read(one).await.unwrap()["last_operation"].is_null(), "the latest was of another part");
+    ear.close().await;
+    house.take_down().await;
+}
+
+/// A token that may only read and move these.
+async fn token(house: &House, name: &str, devices: &[&str]) -> String {
+    let devices = Some(devices.iter().map(|device| (*device).to_owned()).collect());
+    let request = control::Request::TokenAdd { name: name.to_owned(), devices, read: None, language: None };
+    let control::Response::Token { token, .. } = ask(house, request).await else { panic!("no token was made") };
+    token.reveal().to_owned()
+}
+
+async fn ask(house: &House, request: control::Request) -> control::Response {
+    let folder = house.hub().data().path().to_owned();
+    tokio::task::spawn_blocking(move || control::ask(&folder, &request)).await.unwrap().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_caller_may_not_read_is_answered_as_if_it_were_not_there() {
+    let house = House::build("", &TWO).await;
+    let token = token(&house, "tv", &["kettle"]).await;
+    let owner = assistant(&house, Life::Session).await;
+    for (times, life) in (1..).zip(LIVES) {
+        let guest = Assistant::connect_as(house.hub().http_addr(), life, Some(&token)).await;
+        let (listed, _) = guest.resources().await;
+        assert_eq!(listed.iter().map(|(uri, _)| uri.as_str()).collect::<Vec<_>>(), [KETTLE]);
+        let (unseen, unknown) =
+            (guest.read(LAMP).await.unwrap_err(), guest.read("twin://devices/lump").await.unwrap_err());
+        assert_eq!((unseen.code, &unseen.message), (unknown.code, &unknown.message));
+        let told = |error: ErrorData| error.data.unwrap().to_string().replace("lamp", "l?mp").replace("lump", "l?mp");
+        assert_eq!(told(unseen), told(unknown));
+        let completions =
+            CompleteRequestParams::new(Reference::for_resource("twin://devices/{id}"), ArgumentInfo::new("id", ""));
+        assert_eq!(guest.peer().complete(completions).await.unwrap().completion.values, ["kettle"]);
+        let stream = match life {
+            Life::Session => {
+                let (unseen, unknown) = (
+                    guest.subscribe(LAMP).await.unwrap_err(),
+                    guest.subscribe("twin://devices/lump").await.unwrap_err(),
+                );
+                assert_eq!((unseen.code, unseen.message), (unknown.code, unknown.message));
+                guest.subscribe(KETTLE).await.unwrap();
+                None
+            }
+            Life::Stateless => {
+                let both = SubscriptionFilter::builder().resource_subscriptions([LAMP, KETTLE]).build();
+                Some(guest.listen(both).await)
+            }
+        };
+        // The lamp's change comes first; had it been told, it would have been told before the kettle's.
+        let to = if times % 2 == 1 { "on" } else { "off" };
+        for device in ["lamp", "kettle"] {
+            let answer = owner.call("switch_device", json!({"device": device, "to": to})).await;
+            assert_eq!(answer["success"], true, "{answer}");
+        }
+        match stream {
+            None => guest.hears(&updated(KETTLE), 1).await,
+            Some(mut stream) => assert_eq!(next(&mut stream).await, Some(updated(KETTLE))),
+        }
+        assert!(!guest.so_far().contains(&updated(LAMP)), "{:?}", guest.so_far());
+        guest.close().await;
+    }
+    owner.close().await;
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sensitive_is_shown_as_being_there_and_no_more() {
+    let house = House::build("[devices.lamp.properties.relay]\nsensitive = true\n", &TWO).await;
+    let assistant = assistant(&house, Life::Session).await;
+    assert_eq!(assistant.call("switch_device", json!({"device": "lamp", "to": "on"})).await["success"], true);
+    let twin = assistant.read(LAMP).await.unwrap();
+    assert_eq!(
+        (&twin["properties"]["relay"]["value"], &twin["last_operation"]["success"]),
+        (&json!("***"), &json!(true))
+    );
+    for value in ["\"on\"", "\"off\""] {
+        assert!(
+            !twin["properties"].to_string().contains(value) && !twin["last_operation"]["device_state"].is_object(),
+            "{twin}"
+        );
+    }
+    assistant.close().await;
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_callers_access_is_withdrawn() {
+    let house = House::build("", &TWO).await;
+    let token = token(&house, "tv", &["kettle"]).await;
+    let guest = Assistant::connect_as(house.hub().http_addr(), Life::Stateless, Some(&token)).await;
+    let mut stream = guest.listen(SubscriptionFilter::builder().resource_subscriptions([KETTLE]).build()).await;
+    ask(&house, control::Request::TokenRevoke { name: "tv".to_owned() }).await;
+    while let Some(told) = next(&mut stream).await {
+        assert_eq!(told, updated(KETTLE));
+    }
+    assert!(matches!(stream.end(), Some(SubscriptionEnd::Graceful(_))), "{:?}", stream.end());
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chattering_device_is_told_of_once_a_second_at_most() {
+    let house = House::build("", &TWO).await;
+    let ear = assistant(&house, Life::Session).await;
+    let began = Instant::now();
+    ear.subscribe(LAMP).await.unwrap();
+    for to in ["on", "off"].into_iter().cycle().take(8) {
+        let answer = ear.call("switch_device", json!({"device": "lamp", "to": to})).await;
+        assert_eq!(answer["success"], true, "{answer}");
+    }
+    ear.hears(&updated(LAMP), 1).await;
+    let told = ear.so_far().iter().filter(|told| **told == updated(LAMP)).count();
+    // However long that took on this machine: the first at once, then one a second.
+    assert!(told as u64 <= began.elapsed().as_secs() + 1, "{told} times");
     ear.close().await;
     house.take_down().await;
 }

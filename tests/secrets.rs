@@ -2,16 +2,17 @@
 //! all that can be logged, and what it wrote, shows and is called by is searched for them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod program;
+
 use std::{
     fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    path::Path,
 };
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use program::{PATIENCE, Program, run, until};
 use serde_json::{Value as Json, json};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::{
@@ -32,71 +33,6 @@ const CODE: &str = "481516";
 /// Files that are there to keep secrets, mode 0600.
 const STORES: [&str; 3] = ["devices.json", "endpoints.json", "tokens.json"];
 
-/// Only a hang meets it.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Program {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Program {
-    fn start(folder: &Path, name: &str, arguments: &[&str]) -> Self {
-        let log = folder.join(format!("{name}.log"));
-        let out = fs::File::create(&log).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_truetwin"));
-        let command = command.args(arguments).env("RUST_LOG", "trace").stdin(Stdio::piped());
-        let child = command.stdout(out.try_clone().unwrap()).stderr(out).spawn().unwrap();
-        Self { child, log }
-    }
-
-    /// By what name the system's list of processes shows it.
-    fn shown(&self) -> String {
-        let shown = fs::read(format!("/proc/{}/cmdline", self.child.id())).unwrap_or_default();
-        String::from_utf8_lossy(&shown).replace('\0', " ")
-    }
-
-    fn said(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned()
-    }
-
-    /// Asks it to stop as a service manager does.
-    fn stop(mut self) {
-        let asked = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
-        assert!(asked.unwrap().success());
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _gone_already = self.child.kill();
-        let _gone_already = self.child.wait();
-    }
-}
-
-fn until<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
-    let by = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = fact() {
-            return found;
-        }
-        assert!(Instant::now() < by, "still not so: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Runs a command to its end; all that it printed.
-fn run(data: &Path, arguments: &[&str], input: &str) -> (i32, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_truetwin"));
-    let command = command.args(arguments).arg("--data").arg(data).env("RUST_LOG", "trace");
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let done = child.wait_with_output().unwrap();
-    let printed = [done.stdout, done.stderr].map(|out| String::from_utf8_lossy(&out).into_owned()).concat();
-    (done.status.code().unwrap(), printed)
-}
-
 /// One HTTP request, whatever comes of it; the whole answer.
 fn http(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -107,10 +43,10 @@ fn http(address: &str, request: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-fn post(address: &str, body: &Json) -> String {
+fn post(address: &str, bearer: &str, body: &Json) -> String {
     let body = body.to_string();
     let request = format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {BEARER}\r\nContent-Type: application/json\r\n\
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {bearer}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -181,24 +117,29 @@ fn searched(relay: u16) {
     let mut shown: Vec<(String, String)> = Vec::new();
 
     // A device that works, and one with a wrong password.
-    let (code, added) = run(&data, &["device", "add", "lamp", "--json"], "");
-    assert_eq!(code, 0, "{added}");
-    let line = added.lines().find(|line| line.starts_with('{')).unwrap();
-    let password = serde_json::from_str::<Json>(line).unwrap()["password"].as_str().unwrap().to_owned();
-    let sim = |name: &str, secret: &str| {
+    let password_of = |device: &str| {
+        let (code, added) = run(&data, &["device", "add", device, "--json"], "");
+        assert_eq!(code, 0, "{added}");
+        let line = added.lines().find(|line| line.starts_with('{')).unwrap();
+        serde_json::from_str::<Json>(line).unwrap()["password"].as_str().unwrap().to_owned()
+    };
+    let password = password_of("lamp");
+    let sim = |name: &str, device: &str, kind: &str, secret: &str| {
         let file = folder.path().join(format!("{name}.secret"));
         fs::write(&file, secret).unwrap();
-        let arguments = ["sim", "--mqtt", mqtt, "--device", "lamp", "--password-file", file.to_str().unwrap()];
+        let password = file.to_str().unwrap();
+        let arguments = ["sim", "--mqtt", mqtt, "--device", device, "--kind", kind, "--password-file", password];
         Program::start(folder.path(), name, &arguments)
     };
-    let stranger = sim("stranger", WRONG_PASSWORD);
+    let stranger = sim("stranger", "lamp", "socket", WRONG_PASSWORD);
     until("the stranger was refused", || hub.said().contains("wrong password").then_some(()));
     shown.push(("the stranger".to_owned(), stranger.shown()));
     stranger.stop();
-    let lamp = sim("lamp", &password);
-    let online = "truetwin_devices{presence=\"online\"} 1";
+    let lamp = sim("lamp", "lamp", "socket", &password);
+    let door = sim("door", "door", "lock", &password_of("door"));
+    let online = "truetwin_devices{presence=\"online\"} 2";
     let get_metrics = || http(&address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    until("the lamp is online", || get_metrics().contains(online).then_some(()));
+    until("lamp and door are online", || get_metrics().contains(online).then_some(()));
 
     // An access point: added, called through, refused by its own words, tested, added again, removed; and addresses that are none.
     let url = format!("ws://127.0.0.1:{relay}/mcp_endpoint/mcp/?token={TOKEN}\n");
@@ -238,14 +179,31 @@ fn searched(relay: u16) {
 
     // A client with a bearer token, in and out of the protocol.
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
-    shown.push(("initialize".to_owned(), post(&address, &initialize)));
-    shown.push(("nonsense".to_owned(), post(&address, &json!({"nonsense": true}))));
+    let (_, made) = run(&data, &["token", "add", "ci", "--json"], "");
+    let line = made.lines().find(|line| line.starts_with('{')).unwrap();
+    let bearer = serde_json::from_str::<Json>(line).unwrap()["token"].as_str().unwrap().to_owned();
+    let accepted = post(&address, &bearer, &initialize);
+    assert!(accepted.contains("serverInfo"), "{accepted}");
+    shown.push(("initialize".to_owned(), accepted));
+    shown.push(("a token that is none".to_owned(), post(&address, BEARER, &initialize)));
+    shown.push(("nonsense".to_owned(), post(&address, &bearer, &json!({"nonsense": true}))));
+    let (_, listed) = run(&data, &["token", "list"], "");
+    assert!(listed.contains("ci"), "{listed}");
+    shown.push(("token list".to_owned(), listed));
+
+    // A lock: the code that its question carries, said back by somebody else.
+    let (_, asked) = run(&data, &["call", "switch_device", r#"{"device": "door", "to": "unlocked"}"#], "");
+    let asked: Json = serde_json::Deserializer::from_str(&asked).into_iter().next().unwrap().unwrap();
+    let code = asked["code"].as_str().unwrap_or_else(|| panic!("it is asked about: {asked}")).to_owned();
+    let back = json!({"code": code}).to_string();
+    let (_, answered) = run(&data, &["call", "confirm_operation", &back], "");
+    shown.push(("confirm_operation".to_owned(), answered));
     shown.push(("metrics".to_owned(), get_metrics()));
     shown.push(("the hub".to_owned(), hub.shown()));
     shown.push(("the lamp".to_owned(), lamp.shown()));
     let audited = fs::read_to_string(data.join("audit.jsonl")).unwrap();
     assert!(audited.contains("endpoint:kitchen") && audited.contains("***"), "the call was audited, masked: {audited}");
-    for file in ["hub", "lamp", "stranger"] {
+    for file in ["hub", "lamp", "door", "stranger"] {
         shown.push((
             format!("the log of {file}"),
             fs::read_to_string(folder.path().join(format!("{file}.log"))).unwrap(),
@@ -253,12 +211,14 @@ fn searched(relay: u16) {
     }
     shown.push(("the hub's own files while it runs".to_owned(), files_of(&data)));
     lamp.stop();
+    door.stop();
     hub.stop();
     shown.push(("the log of hub to its end".to_owned(), fs::read_to_string(folder.path().join("hub.log")).unwrap()));
     shown.push(("the hub's own files".to_owned(), files_of(&data)));
 
     let token_encoded = TOKEN.replace("%2B", "%2b");
-    let secrets = [TOKEN, &token_encoded, TOKEN_DECODED, MISTYPED, BEARER, WRONG_PASSWORD, CODE, &password];
+    let secrets =
+        [TOKEN, &token_encoded, TOKEN_DECODED, MISTYPED, BEARER, &bearer, WRONG_PASSWORD, CODE, &password, &code];
     let mut leaks = Vec::new();
     for (what, text) in &shown {
         for secret in secrets {

@@ -10,6 +10,7 @@ mod books;
 mod device;
 mod echo;
 mod figures;
+mod journal;
 mod load;
 mod mcp;
 mod memory;
@@ -137,7 +138,7 @@ async fn bench() -> anyhow::Result<usize> {
     let rounds: u32 = std::env::var("ROUNDS").ok().map_or(Ok(11), |rounds| rounds.parse()).context("ROUNDS")?;
     let folder = tempfile::tempdir()?;
     println!(
-        "{} {}, {} processors shared by hub and load; load average before: {}; journal: none yet\n\
+        "{} {}, {} processors shared by hub and load; load average before: {}; journal: on\n\
          {DEVICES} devices of each kind with {RELAYS} relays, which may be switched again at once; a caller is an HTTP connection, and more than {SESSIONS} share as many MCP sessions, the most \
          that a hub admits by default",
         std::env::consts::OS,
@@ -248,6 +249,9 @@ async fn bench() -> anyhow::Result<usize> {
     targets.check(memory.idle_kib <= IDLE_KIB_MAX, &format!("idle: {} KiB, at most {IDLE_KIB_MAX}", memory.idle_kib));
     let more = after_kib.last().map_or(0, |(_, kib)| kib.saturating_sub(before_kib));
     targets.check(more <= LOADED_KIB_MAX, &format!("after 1000 callers: {more} KiB more, at most {LOADED_KIB_MAX}"));
+    drop((callers, hub));
+    devices.iter().for_each(tokio::task::JoinHandle::abort);
+    journal::measure(folder.path(), rounds, &mut targets).await?;
     println!("load average after: {}\n{}", load_average(), targets.text());
     Ok(targets.missed)
 }

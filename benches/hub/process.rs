@@ -99,8 +99,8 @@ impl Hub {
         let devices = {
             let open = DataFolder::open_offline(&data)?;
             let credentials = open.credentials();
-            let add = |name: &String| anyhow::Ok((name.clone(), credentials.add(&DeviceId::new(name)?)?));
-            devices.iter().map(add).collect::<anyhow::Result<Vec<_>>>()?
+            let ids = devices.iter().map(|name| Ok(DeviceId::new(name)?)).collect::<anyhow::Result<Vec<_>>>()?;
+            devices.iter().cloned().zip(credentials.add_all(&ids)?).collect::<Vec<_>>()
         };
         let file = folder.join("truetwin.toml");
         std::fs::write(&file, config)?;

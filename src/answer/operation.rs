@@ -5,16 +5,39 @@ use serde_json::Map;
 use super::{
     Facts, MeasuredFacts, Naming, Next, Rendered, ResultWord, StagesMs, json_value, millis, skipped,
     speech::the,
+    unless_sensitive,
     verdict::{is_success, of_outcome},
 };
 use crate::{
     names::Lang,
     property::{Evidence, Role, Value},
-    twin::words::{Attribution, Outcome, Reason, Settled},
+    twin::words::{Attribution, Measured, Outcome, Reading, Reason, Settled},
 };
 
 /// Renders how an operation ended, or how far it is.
 pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
+    if naming.sensitive {
+        return rendered(&without_values(settled), naming, lang);
+    }
+    rendered(settled, naming, lang)
+}
+
+/// The same operation without the values of what nobody may read: that it is as was wished is told, what it is is not
+/// (semantics 7.3).
+fn without_values(settled: &Settled) -> Settled {
+    let hidden = |value: &Option<Value>| value.as_ref().map(|value| unless_sensitive(value, true));
+    Settled {
+        wish: hidden(&settled.wish),
+        superseded_by: hidden(&settled.superseded_by),
+        found: settled.found.as_ref().map(|f| Reading { value: unless_sensitive(&f.value, true), ..f.clone() }),
+        measured: settled.measured.as_ref().map(|m| Measured { value: hidden(&m.value), ..m.clone() }),
+        // Whether it met the end of its range would tell where it is.
+        limited: false,
+        ..settled.clone()
+    }
+}
+
+fn rendered(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
     let voice = Voice { settled, naming, outcome: honest(settled), lang };
     let (mut result, mut next) = of_outcome(voice.outcome);
     let mut success = is_success(voice.outcome);
@@ -30,6 +53,13 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         }
         (false, false) if settled.kept => (voice.kept(), Some(voice.kept_note())),
         (false, false) => (voice.say(), voice.note()),
+    };
+    let joined = settled.joined.as_ref().map(|_| {
+        pick(lang, "别人已经要求了同样的，这是同一次操作。", "Somebody else wished the same: it is one operation.")
+    });
+    let note = match (note, joined) {
+        (Some(note), Some(joined)) => Some(format!("{note}{}{joined}", pick(lang, "", " "))),
+        (note, joined) => note.or(joined).map(str::to_owned),
     };
     let found = settled.found.as_ref();
     let evidence = if success { evidence(settled) } else { Evidence::None };
@@ -63,6 +93,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         joined: settled.joined.as_ref().map(ToString::to_string),
         superseded_by: settled.superseded_by.as_ref().map(|v| json_value(v, naming.role)),
         limited: settled.limited.then_some(true),
+        recorded: (!settled.recorded).then_some(false),
         operation: Some(settled.op.to_string()),
         eta_s: settled.eta.map(|e| e.as_secs()),
         elapsed_ms: Some(millis(settled.elapsed)),
@@ -70,7 +101,7 @@ pub fn operation(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         skipped: skipped(&settled.stages, settled.stage),
         ..Facts::default()
     };
-    Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+    Rendered::new(result, next, say, note, facts, lang)
 }
 
 /// Whether a device of which nobody knows what it did may still begin: a board of level 1 counts no lateness, so of it that

@@ -8,7 +8,7 @@ use super::{
     AmendedFacts, Facts, HeldFacts, Naming, Next, Rendered, ResultWord, json_value,
     operation::pick,
     speech::{ago, amount, count_en, count_zh, is, names, the},
-    terms,
+    terms, unless_sensitive,
 };
 use crate::{
     names::Lang,
@@ -24,6 +24,7 @@ pub const LIST_ROWS_MAX: usize = 8;
 
 /// Renders the state of one device. `naming.role` is that of its main property.
 pub fn state(report: &StateReport, description: Option<&Description>, naming: &Naming, lang: Lang) -> Rendered {
+    let report = &without_sensitive(report, description);
     let role_of = |name: &str| description.and_then(|d| d.property(name)).map_or(Role::Other, |p| p.role);
     let mains = spoken_readings(report, description);
     let trust = mains.iter().map(|(_, r)| r.trust).max().unwrap_or(Trust::Unknown);
@@ -68,6 +69,11 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
             "正有一个操作在进行，状态可能马上会变。",
             "An operation is going on; the state may change at once.",
         )),
+        (true, true, Trust::Now) if !report.amended.is_empty() => Some(pick(
+            lang,
+            "amended 里的操作，以前的回答不再对了，要说出来。",
+            "What was answered of the operations in amended no longer holds: say so.",
+        )),
         (true, true, Trust::Now) => None,
         (true, true, Trust::Old) => Some(pick(lang, "不要说“现在是”。", "Do not say that it is so now.")),
         (true, true, Trust::Unknown) => Some(pick(lang, "要说不知道。", "Say that it is not known.")),
@@ -76,11 +82,24 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
     Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
 }
 
+/// A report without the values of what nobody may read (semantics 7.3).
+fn without_sensitive(report: &StateReport, description: Option<&Description>) -> StateReport {
+    let mut report = report.clone();
+    let hidden = |name: &str| description.and_then(|d| d.property(name)).is_some_and(|p| p.terms.sensitive);
+    for (_, reading) in report.readings.iter_mut().filter(|(name, _)| hidden(name)) {
+        reading.value = unless_sensitive(&reading.value, true);
+    }
+    for wish in report.held.iter_mut().filter(|wish| hidden(&wish.property)) {
+        wish.value = unless_sensitive(&wish.value, true);
+    }
+    report
+}
+
 /// What the device does by itself when the hub has been gone (semantics 6.4).
 fn failsafe(description: Option<&Description>, role_of: &impl Fn(&str) -> Role) -> Option<Json> {
     let declared = description.iter().flat_map(|d| &d.properties).filter_map(|p| Some((p, p.terms.failsafe.as_ref()?)));
     let one = |(p, failsafe): (&Property, &Failsafe)| {
-        let to = json_value(&failsafe.value, role_of(&p.name));
+        let to = json_value(&unless_sensitive(&failsafe.value, p.terms.sensitive), role_of(&p.name));
         (p.name.to_string(), json!({"to": to, "after_s": failsafe.after_ms / 1_000}))
     };
     let all: Map<String, Json> = declared.map(one).collect();
@@ -244,7 +263,8 @@ impl Row {
         description: Option<&Description>,
     ) -> Self {
         let role_of = |name: &str| description.and_then(|d| d.property(name)).map_or(Role::Other, |p| p.role);
-        let readings = report.map(|r| r.readings.as_slice()).unwrap_or_default();
+        let report = report.map(|report| without_sensitive(report, description));
+        let readings = report.as_ref().map(|r| r.readings.as_slice()).unwrap_or_default();
         Self {
             device: naming.device.clone(),
             room: room.map(str::to_owned),
@@ -318,8 +338,11 @@ pub fn pong(hub: &str, lang: Lang) -> Rendered {
     Rendered::new(ResultWord::Confirmed, Next::None, say, Some(note), facts, lang)
 }
 
-/// Renders that no operation is known: of the device, or of this caller where none is named.
-pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
+/// How much of an id that is none an answer repeats, characters.
+const SENT_CHARS_MAX: usize = 32;
+
+/// Renders that no operation is known (of the id that was asked for, if one was): of the device, or of this caller where none is named.
+pub fn nothing_known(asked: Option<&str>, naming: Option<&Naming>, lang: Lang) -> Rendered {
     let say = match (naming, lang) {
         (Some(n), Lang::Zh) => format!("没有记下{}的操作，要问的是哪一次？", n.spoken),
         (Some(n), Lang::En) => format!("No operation of {} is known; which one is meant?", the(&n.spoken, false)),
@@ -331,6 +354,8 @@ pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
         outcome: Some(RefusalWord::InvalidValue.as_str()),
         stage: Some(Stage::Admission.as_str()),
         device: naming.map(|n| n.device.clone()),
+        parameter: asked.map(|_| "operation".to_owned()),
+        sent: asked.map(|asked| asked.chars().take(SENT_CHARS_MAX).collect()),
         ..Facts::default()
     };
     Rendered::new(ResultWord::AskUser, Next::AnswerQuestion, say, None, facts, lang)

@@ -95,6 +95,7 @@ pub(super) fn is(value: &Value, role: Role, unit: Option<&str>, lang: Lang) -> O
 pub(super) fn amount(value: &Value, unit: Option<&str>, lang: Lang) -> Option<String> {
     match value {
         Value::Bool(_) => None,
+        Value::Text(v) if **v == *super::MASKED => None,
         Value::Integer(v) => Some(with_unit(&v.to_string(), unit, lang)),
         Value::Number(v) => Some(with_unit(&number(*v), unit, lang)),
         Value::Text(v) if v.starts_with('#') => colour::spoken(v, lang).map(str::to_owned),

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{Naming, json_value, operation, other::role_word};
+use super::{Naming, json_value, operation, other::role_word, terms, unless_sensitive};
 use crate::{
     names::Lang,
-    property::{Evidence, Property, Role},
+    property::{Evidence, Property, Value},
     twin::{
         view::View,
         words::{HeldWish, Presence, Settled},
@@ -58,12 +58,13 @@ pub fn twin(view: &View, whole: &Whole<'_>, lang: Lang) -> Json {
 fn property(view: &View, property: &Property) -> Json {
     let state = &view.state;
     let name = &property.name;
-    let value = |value| json_value(value, property.role);
+    // What is not to be told is shown as being there, no more (semantics 7.3).
+    let value = |value: &Value| json_value(&unless_sensitive(value, property.terms.sensitive), property.role);
     let mut facts = Map::new();
     facts.insert("role".into(), role_word(property.role).into());
     facts.insert("settable".into(), property.settable.into());
-    if let Some(unit) = &property.unit {
-        facts.insert("unit".into(), unit.to_string().into());
+    if let Some(unit) = property.unit.as_deref().and_then(terms::unit) {
+        facts.insert("unit".into(), unit.into());
     }
     match state.readings.iter().find(|(known, _)| known == name) {
         Some((_, reading)) => {
@@ -88,14 +89,14 @@ fn property(view: &View, property: &Property) -> Json {
         facts.insert("reverted".into(), true.into());
     }
     if let Some(wish) = state.held.iter().find(|held| held.property == *name) {
-        facts.insert("held".into(), held(wish, property.role));
+        facts.insert("held".into(), held(wish, value(&wish.value)));
     }
     facts.into()
 }
 
-fn held(wish: &HeldWish, role: Role) -> Json {
+fn held(wish: &HeldWish, value: Json) -> Json {
     let mut facts = Map::new();
-    facts.insert("value".into(), json_value(&wish.value, role));
+    facts.insert("value".into(), value);
     facts.insert("state".into(), wish.state.as_str().into());
     if let Some(reason) = wish.reason {
         facts.insert("reason".into(), reason.as_str().into());
@@ -114,6 +115,11 @@ fn latest(settled: &Settled, naming: &Naming, lang: Lang) -> Json {
             facts.remove(said);
         }
         facts.insert("property".into(), settled.property.to_string().into());
+        if naming.sensitive {
+            for value in ["device_state", "superseded_by", "measured"] {
+                facts.remove(value);
+            }
+        }
     }
     told
 }

@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | a file | 8 MiB | it becomes `audit.1.jsonl`, that one `audit.2.jsonl` …, and the fourth is removed: four files, some 50 000 calls |
 //! | a line | 16 KiB | cannot be longer by the bounds below; a longer one in a file is skipped |
-//! | waiting to be written | 1 024 records | one more is lost: counted, told in the log at most once a minute, never waited for |
+//! | waiting to be written | 4 096 records | one more is lost: counted, told in the log at most once a minute, never waited for |
 //! | in memory | 512 records | the oldest is forgotten there |
 //! | the user's words, a name, a sentence | 200, 64, 600 characters | cut, with `…` |
 //! | arguments | 16, texts of 64 characters | cut; what is left out is not named |
@@ -46,6 +46,7 @@
 //! | `duration_ms` | from the call to its answer |
 //! | `operation` | the id of the operation, for `check_operation` and `dispute` |
 //! | `cancelled` | `true`: the client no longer waited, so there is no answer |
+//! | `agreed` | how a person agreed to what can do harm: `code`, `spoken_code`, `form`, `press`, joined by `+` |
 //! | `note` | of a dispute: the owner's words; of a confirmation: what happened |
 //!
 //! Of each thing: `device` (its id), `property` (or `action`), `want` (`{"to": value}`, `{"by": number}` or `"toggle"`), and, where

@@ -91,6 +91,8 @@ pub struct Record {
     #[serde(skip_serializing_if = "is_false")]
     pub cancelled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub agreed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 

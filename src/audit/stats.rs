@@ -261,7 +261,7 @@ impl Stats {
         };
         let key = (record.caller.as_str(), thing.device.as_str(), thing.property.as_deref().unwrap_or_default());
         if let Some(before) = wished.get(&key) {
-            if before.want == want && !matches!(want, Want::By(_)) && within(before.at, at, AGAIN_WITHIN) {
+            if same(before.want, want) && within(before.at, at, AGAIN_WITHIN) {
                 tell(HintKind::Again, before);
             } else if opposite(before.want, want) && within(before.at, at, OPPOSITE_WITHIN) {
                 tell(HintKind::Opposite, before);
@@ -276,6 +276,14 @@ fn within(before: Timestamp, after: Timestamp, most: SignedDuration) -> bool {
     // A clock that was set back in between says nothing.
     let between = after.duration_since(before);
     !between.is_negative() && between <= most
+}
+
+/// Whether two wishes are for the same. Steps are not: a bit brighter, and a bit more, is how people talk; nor is what is masked.
+fn same(one: &Want, other: &Want) -> bool {
+    match (one, other) {
+        (Want::To(one), Want::To(other)) => one == other && one != super::MASK,
+        (Want::Toggle | Want::By(_) | Want::To(_), _) => false,
+    }
 }
 
 fn opposite(one: &Want, other: &Want) -> bool {

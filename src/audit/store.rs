@@ -17,8 +17,11 @@ use std::{
 
 use super::{Clock, FILE_BYTES_MAX, FILES_MAX, Record, Synchrony, file, read};
 
-/// Records that wait to be written: what a thousand callers at once make, while a slow card is busy.
-const WAITING_MAX: usize = 1_024;
+/// Records that wait to be written: what a thousand callers at once make, while a slow card is busy; some megabytes at most.
+const WAITING_MAX: usize = 4_096;
+
+/// Records that are handed to the system together, where so many wait.
+const TOGETHER_MAX: u64 = 64;
 
 /// Records in memory.
 const RECENT_MAX: usize = 512;
@@ -65,8 +68,8 @@ struct Counting {
 }
 
 impl Counting {
-    fn lose(&self, why: &str) {
-        let lost = self.lost.fetch_add(1, Ordering::Relaxed) + 1;
+    fn lose(&self, count: u64, why: &str) {
+        let lost = self.lost.fetch_add(count, Ordering::Relaxed) + count;
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
@@ -118,8 +121,8 @@ impl Audit {
         let writer = self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner);
         match writer.as_ref().map(|(sender, _)| sender.try_send(record)) {
             Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(_))) => self.shared.counts.lose("the disk does not keep up"),
-            Some(Err(TrySendError::Disconnected(_))) | None => self.shared.counts.lose("nobody writes"),
+            Some(Err(TrySendError::Full(_))) => self.shared.counts.lose(1, "the disk does not keep up"),
+            Some(Err(TrySendError::Disconnected(_))) | None => self.shared.counts.lose(1, "nobody writes"),
         }
     }
 
@@ -216,19 +219,26 @@ fn write(folder: &Path, records: &Receiver<Arc<Record>>, counts: &Counting) {
         let wait = unsynced.map_or(Duration::from_secs(3_600), |since| SYNC_EVERY.saturating_sub(since.elapsed()));
         match records.recv_timeout(wait) {
             Ok(record) => {
+                let (mut lines, mut count) = (record.line(), 1);
+                while count < TOGETHER_MAX
+                    && let Ok(more) = records.try_recv()
+                {
+                    lines.extend(more.line());
+                    count += 1;
+                }
                 // After an error the file is opened anew, so that a line that was written in part is ended.
                 let written = match out.take() {
                     Some(open) => Ok(open),
                     None => Out::open(folder),
                 }
-                .and_then(|mut open| open.append(&record.line()).map(|()| open));
+                .and_then(|mut open| open.append(&lines).map(|()| open));
                 match written {
                     Ok(open) => {
                         out = Some(open);
-                        counts.written.fetch_add(1, Ordering::Relaxed);
+                        counts.written.fetch_add(count, Ordering::Relaxed);
                         unsynced.get_or_insert_with(Instant::now);
                     }
-                    Err(error) => counts.lose(&error.to_string()),
+                    Err(error) => counts.lose(count, &error.to_string()),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}

@@ -67,6 +67,16 @@ pub enum Command {
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
+    /// Copy all that the hub knows to one file, also while it runs
+    Backup {
+        /// The file; nothing may be there yet
+        file: PathBuf,
+    },
+    /// Put a backup in the place of what the data folder holds; no hub may run on it
+    Restore {
+        /// The backup
+        file: PathBuf,
+    },
     /// Set a property of a device, and say what became of it
     Set {
         /// Its id or name
@@ -360,6 +370,8 @@ mod tests {
             "truetwin import -",
             "truetwin import",
             "truetwin audit",
+            "truetwin backup /tmp/home.truetwin",
+            "truetwin restore home.truetwin --data d",
             "truetwin audit --caller kitchen --device lamp --tool switch_device --since 2h --failed --json",
             "truetwin audit stats --since 2026-11-30 --json",
             "truetwin audit --since 1d stats",

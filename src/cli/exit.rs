@@ -25,7 +25,7 @@ pub enum Exit {
 /// All codes with their meaning, for `--help`.
 const TABLE: &[(Exit, &str)] = &[
     (Exit::Success, "done, and confirmed"),
-    (Exit::NotConfirmed, "the operation was not confirmed, or the demo disagreed"),
+    (Exit::NotConfirmed, "the operation or an endpoint was not confirmed, or the demo disagreed"),
     (Exit::Usage, "usage or configuration"),
     (Exit::NoHub, "no hub is running"),
     (Exit::Taken, "the address or the data folder is taken"),

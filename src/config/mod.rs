@@ -8,6 +8,7 @@
 //! Knows nothing of sockets, of the data folder or of devices that connect: it only says what the owner wants.
 
 mod callers;
+mod notes;
 mod overrides;
 mod read;
 mod rules;
@@ -29,10 +30,10 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{
-        CallerText, Confirmations, DeviceText, EndpointText, Http, Limits, Mqtt, PropertySettings, SELECTOR_CHARS_MAX,
-        SELECTORS_MAX, SceneText, Timing, Top,
+        CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt, PropertySettings,
+        SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
-    setting::{FailureStyle, Profile, Proposals, Tokens},
+    setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{
@@ -56,6 +57,8 @@ pub struct Config {
     pub timing: Timing,
     /// How much may wait.
     pub limits: Limits,
+    /// What is written down.
+    pub journal: JournalSettings,
     /// How people agree to what can do harm.
     pub confirm: Confirmations,
     /// What callers on this machine may.

@@ -16,6 +16,9 @@ impl Config {
         for property in &mut description.properties {
             if let Some(owner) = self.property(device, &property.name) {
                 put_over(property, owner);
+                if let Some(verify) = &mut property.terms.verify {
+                    verify.sensitive = self.property(&verify.device, &verify.property).is_some_and(|p| p.sensitive);
+                }
             }
         }
         for action in &mut description.actions {
@@ -54,6 +57,7 @@ fn put_over(property: &mut Property, owner: &PropertySettings) {
             property: sensor.property.clone(),
             expect: expect.0.clone(),
             within_ms: owner.verify_within_ms.unwrap_or(VERIFY_WITHIN_MS),
+            sensitive: false,
         });
     }
     let by_action = owner.by_action.iter().flat_map(|by| &by.0);

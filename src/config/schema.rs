@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use super::{
     callers::SecretText,
-    setting::{Allowed, FailureStyle, Key, Profile, Proposals, Section, Setting, Tokens},
+    setting::{Allowed, FailureStyle, Keeping, Key, Profile, Proposals, Section, Setting, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor, TERMS_CHARS_MAX},
 };
 use crate::{
@@ -168,6 +168,19 @@ section! {
         wrong_max: u32 = 5, within(1, 100);
         /// How long that lasts.
         locked_out_ms: u32 = 300_000, within(1, 86_400_000);
+    }
+}
+
+section! {
+    /// What is written down, so that a hub that begins anew, also after a crash, knows it: operations, set points, what
+    /// devices have.
+    JournalSettings {
+        /// off spares an SD card every write; then a hub that begins anew knows no operation and no set point.
+        keep: Keeping = Keeping::On, Allowed::Words(&["on", "off"]);
+        /// Operations that ended longer ago are deleted.
+        keep_days: u32 = 30, within(1, 3_650);
+        /// Above so many MiB the oldest operations are deleted.
+        size_max_mib: u32 = 256, within(8, 65_536);
     }
 }
 

@@ -236,6 +236,34 @@ pub enum Proposals {
     Accept,
 }
 
+/// Whether operations and set points are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Keeping {
+    /// They are.
+    #[default]
+    On,
+    /// Nothing is.
+    Off,
+}
+
+impl Setting for Keeping {
+    fn scalar(&self) -> Option<Scalar> {
+        let word = match self {
+            Self::On => "on",
+            Self::Off => "off",
+        };
+        Some(Scalar::Text(word.to_owned()))
+    }
+
+    fn from_scalar(scalar: &Scalar) -> Option<Self> {
+        match text(scalar)? {
+            "on" => Some(Self::On),
+            "off" => Some(Self::Off),
+            _ => None,
+        }
+    }
+}
+
 impl Setting for Proposals {
     fn scalar(&self) -> Option<Scalar> {
         let word = match self {

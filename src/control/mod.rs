@@ -106,7 +106,8 @@ pub fn on_credentials(credentials: &Credentials, mqtt: &str, request: &Request) 
         | Request::TokenAdd { .. }
         | Request::TokenList
         | Request::TokenRevoke { .. }
-        | Request::Dispute { .. } => return None,
+        | Request::Dispute { .. }
+        | Request::Backup { .. } => return None,
     };
     Some(result.unwrap_or_else(|message| Response::Error { message }))
 }

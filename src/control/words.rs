@@ -1,5 +1,7 @@
 //! What is said over the control socket.
 
+use std::path::PathBuf;
+
 use crate::data::Secret;
 
 /// What the owner asks of a running hub.
@@ -76,6 +78,11 @@ pub enum Request {
         /// The owner's words.
         note: Option<String>,
     },
+    /// Copy all that the hub knows to one file.
+    Backup {
+        /// Where to, an absolute path; nothing may be there yet.
+        to: PathBuf,
+    },
 }
 
 /// What the hub answers.
@@ -145,6 +152,8 @@ pub enum Response {
         /// What was said.
         say: String,
     },
+    /// To [`Request::Backup`].
+    BackedUp,
     /// The request could not be carried out, and nothing has changed.
     Error {
         /// What was wrong, and what is allowed.

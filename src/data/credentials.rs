@@ -17,13 +17,13 @@ use super::{DEVICES, Error, Lock, file};
 use crate::property::DeviceId;
 
 /// Most devices of one hub. One more is refused; each is one actor and one entry here, some kilobytes.
-pub const DEVICES_MAX: usize = 4_096;
+pub const DEVICES_MAX: usize = 16_384;
 
 /// The version of `devices.json` that this program writes and reads.
 const VERSION: u64 = 1;
 
 /// The largest `devices.json`, bytes: [`DEVICES_MAX`] entries of at most 180 bytes.
-const FILE_BYTES_MAX: u64 = 1_048_576;
+const FILE_BYTES_MAX: u64 = 4 * 1_048_576;
 
 /// Random bytes in a password; written as twice as many hex digits, which every board can store.
 const SECRET_BYTES: usize = 16;
@@ -109,17 +109,15 @@ impl Credentials {
     /// # Errors
     /// [`Error::DeviceExists`], [`Error::TooManyDevices`], or from the disk; then nothing has changed.
     pub fn add(&self, device: &DeviceId) -> Result<Secret, Error> {
-        self.change(|devices| {
-            if devices.contains_key(device) {
-                return Err(Error::DeviceExists(device.clone()));
-            }
-            if devices.len() >= DEVICES_MAX {
-                return Err(Error::TooManyDevices);
-            }
-            let (secret, hashed) = new_secret()?;
-            devices.insert(device.clone(), hashed);
-            Ok(secret)
-        })
+        self.change(|devices| added(devices, device))
+    }
+
+    /// Gives several new devices their passwords, in one change of the file; all of them or none.
+    ///
+    /// # Errors
+    /// As [`Credentials::add`].
+    pub fn add_all(&self, new: &[DeviceId]) -> Result<Vec<Secret>, Error> {
+        self.change(|devices| new.iter().map(|device| added(devices, device)).collect())
     }
 
     /// Gives a device another password; the old one counts no more. A connection that is open stays open, it is up to
@@ -186,6 +184,19 @@ impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Credentials of {} devices", self.devices().len())
     }
+}
+
+/// Adds one device to a set.
+fn added(devices: &mut BTreeMap<DeviceId, Hashed>, device: &DeviceId) -> Result<Secret, Error> {
+    if devices.contains_key(device) {
+        return Err(Error::DeviceExists(device.clone()));
+    }
+    if devices.len() >= DEVICES_MAX {
+        return Err(Error::TooManyDevices);
+    }
+    let (secret, hashed) = new_secret()?;
+    devices.insert(device.clone(), hashed);
+    Ok(secret)
 }
 
 /// A new secret with what is kept of it.

@@ -9,10 +9,11 @@
 //! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
 //! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
+//! | `audit.jsonl` | what each call was, mode 0600 ([`crate::audit`], which appends to it) | while it runs |
 //! | `hub.json` | where the running hub listens | while it runs |
 //! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
 //!
-//! Every file is replaced whole (written beside, synced, renamed), so a power cut leaves the old one or the new one. A
+//! Every file but the audit is replaced whole (written beside, synced, renamed), so a power cut leaves the old one or the new one. A
 //! file that cannot be understood is an error that names it, never a silent new beginning: a hub that forgot its
 //! devices would look like one that lost them.
 //!
@@ -46,7 +47,10 @@ use crate::property::DeviceId;
 
 const LOCK: &str = "hub.lock";
 const HUB_ID: &str = "hub.id";
-const EPOCH: &str = "epoch";
+/// The file with the epoch.
+pub(crate) const EPOCH: &str = "epoch";
+/// The small files without which a hub is another one: what a backup takes along beside the journal.
+pub(crate) const KEPT: &[&str] = &[HUB_ID, EPOCH, DEVICES, ENDPOINTS, TOKENS];
 const HUB_JSON: &str = "hub.json";
 /// There while sockets to access points may be open.
 const SOCKETS: &str = "endpoints.open";

@@ -22,3 +22,22 @@ impl DataFolder {
         file::remove(self.path(), SOCKETS)
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that fails there has said so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_never_closed_its_sockets_is_known_to_the_next() {
+        let path = tempfile::tempdir().unwrap();
+        let run = || DataFolder::open(path.path()).unwrap();
+        assert!(!run().sockets_open().unwrap());
+        // It was killed.
+        let second = run();
+        assert!(second.sockets_open().unwrap());
+        second.sockets_closed().unwrap();
+        drop(second);
+        assert!(!run().sockets_open().unwrap());
+    }
+}

@@ -3,15 +3,18 @@
 //!
 //! Decides nothing about devices: it compares what the twin holds with what was written.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use ractor::{ActorRef, RpcReplyPort};
 
 use super::{DeviceMsg, hand_over, now};
 use crate::{
-    journal::{Admission, Entry, HeldRow, Journal, Lasting, OperationRow, form},
+    journal::{Admission, Entry, HeldRow, Journal, Lasting, OperationRow, ReportedRow, form},
     metrics::Metrics,
-    property::{DeviceId, PropertyName},
+    property::{DeviceId, PropertyName, Value},
     twin::{
         Twin,
         admission::Lasts,
@@ -38,6 +41,9 @@ pub(super) struct Book {
     ledger: Ledger,
     /// The properties that the owner has yet to accept, as the journal has them.
     unaccepted: BTreeSet<PropertyName>,
+    /// The values as the journal has them, and when it was last looked whether there are others.
+    reported: BTreeMap<PropertyName, Value>,
+    looked_at: Option<Instant>,
     /// What the device said that it has, and the journal has not: written with what follows from it.
     said: Option<String>,
 }
@@ -125,9 +131,10 @@ impl Book {
 
     /// Writes down what has come and gone since, without anybody waiting for it.
     pub(super) fn catch_up(&mut self, twin: &Twin, in_flight: &[Left]) {
-        let Some(journal) = &self.journal else { return };
+        let Some(journal) = self.journal.clone() else { return };
         let device = twin.device();
         let mut entries = entries(device, self.ledger.catch_up(now(), twin, in_flight));
+        entries.extend(self.reported_changes(twin, now(), false));
         // In one commit: a lock that appeared must not be found after a crash without the word that it is not accepted.
         if let Some(json) = self.said.take() {
             entries.push(Entry::Described { device: device.to_string(), json });
@@ -156,7 +163,45 @@ impl Book {
             journal.queue(vec![Entry::Forgotten { device: device.to_string() }, nothing]);
         }
     }
+
+    /// The hub ends in good order: the last values are written, too.
+    pub(super) fn close(&mut self, twin: &Twin) {
+        let entries = self.reported_changes(twin, now(), true);
+        if let (Some(journal), false) = (&self.journal, entries.is_empty()) {
+            journal.queue(entries);
+        }
+    }
+
+    /// The values that are not as the journal has them; looked for now and then only, since a house full of sensors would write
+    /// an SD card full, and for each other reason to write nothing is known of them that matters.
+    fn reported_changes(&mut self, twin: &Twin, now: Instant, at_once: bool) -> Vec<Entry> {
+        if self.journal.is_none() {
+            return Vec::new();
+        }
+        let looked_at = *self.looked_at.get_or_insert(now);
+        if !at_once && now.saturating_duration_since(looked_at) < LOOK_EVERY {
+            return Vec::new();
+        }
+        self.looked_at = Some(now);
+        let (clock, device) = (form::Clock::now(), twin.device());
+        let mut entries = Vec::new();
+        for (property, reading) in twin.state(now).readings {
+            if self.reported.get(&property) != Some(&reading.value) {
+                entries.push(Entry::Reported(ReportedRow {
+                    device: device.to_string(),
+                    property: property.to_string(),
+                    at_ms: clock.unix_ms().saturating_sub(i64::try_from(reading.age.as_millis()).unwrap_or(i64::MAX)),
+                    json: form::reported(&reading.value, reading.evidence),
+                }));
+                self.reported.insert(property, reading.value);
+            }
+        }
+        entries
+    }
 }
+
+/// How often values are looked at. A hub that was killed shows values so old at most until the devices greet it.
+const LOOK_EVERY: Duration = Duration::from_secs(900);
 
 /// Under which name the properties of a device are kept that its owner has yet to accept (semantics 2.7).
 pub(crate) fn unaccepted_name(device: &DeviceId) -> String {

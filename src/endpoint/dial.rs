@@ -22,6 +22,10 @@ const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// What the library sets aside for each connection and direction, bytes; its own 128 KiB are for streams of data.
 const BUFFER_BYTES: usize = 8 * 1024;
 
+/// How long one of a host's addresses may take: a home whose IPv6 leads nowhere must still get to the next, within the time
+/// of a dial.
+const ADDRESS_MAX: Duration = Duration::from_secs(4);
+
 /// Bytes both ways.
 pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -40,10 +44,19 @@ pub struct Network;
 impl Reach for Network {
     fn open<'a>(&'a self, authority: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Wire>>> {
         Box::pin(async move {
-            let socket = TcpStream::connect(authority).await?;
-            // Answers are small and must not wait for one another.
-            socket.set_nodelay(true)?;
-            Ok(Box::new(socket) as Box<dyn Wire>)
+            let mut last = io::Error::from(io::ErrorKind::NotFound);
+            for address in tokio::net::lookup_host(authority).await? {
+                match tokio::time::timeout(ADDRESS_MAX, TcpStream::connect(address)).await {
+                    Ok(Ok(socket)) => {
+                        // Answers are small and must not wait for one another.
+                        socket.set_nodelay(true)?;
+                        return Ok(Box::new(socket) as Box<dyn Wire>);
+                    }
+                    Ok(Err(error)) => last = error,
+                    Err(_) => last = io::ErrorKind::TimedOut.into(),
+                }
+            }
+            Err(last)
         })
     }
 }

@@ -28,7 +28,8 @@ pub enum Probe {
     Routed(Duration),
     /// The relay knows of no tool side: where there is a connection, it is a dead one, and has to be made anew.
     NotRegistered,
-    /// The relay takes a question and says nothing. It hangs, for all its agents: mcp-endpoint-server has to be restarted.
+    /// The relay takes a question and says nothing. Either the line to it was cut off, which both ends notice within a minute;
+    /// or it hangs, for all its agents: then mcp-endpoint-server has to be restarted.
     Hangs,
     /// The relay answers with another error.
     Refused(String),

@@ -27,6 +27,9 @@ use crate::{
     twin::words::Refusal,
 };
 
+/// Longest name of a tool in the log, characters: it comes from outside.
+const TOOL_CHARS_MAX: usize = 32;
+
 /// One connection.
 pub(super) struct Session<'a> {
     line: Line,
@@ -321,7 +324,8 @@ async fn carry_out(post: Arc<Post>, guest: Guest, id: Id, call: Call, gone: Canc
         Ok(Ok(Err(NoAnswer::AskFirst(_)))) => answer::internal(lang),
         Ok(Err(_panic)) => answer::internal(lang),
         Err(_) => {
-            tracing::error!(endpoint = %post.settings.name, tool = call.tool.get(..32).unwrap_or(&call.tool), "a call had no answer by its limit");
+            let tool: String = call.tool.chars().take(TOOL_CHARS_MAX).collect();
+            tracing::error!(endpoint = %post.settings.name, ?tool, "a call had no answer by its limit");
             post.late();
             answer::internal(lang)
         }

@@ -90,6 +90,8 @@ impl Post {
             Err(end) => return end,
         };
         schedule.up(now());
+        // Who wanted a new connection while it was being dialled has it.
+        let _wanted = self.restart.notified().now_or_never();
         self.is(State::Up, None);
         self.status.send_modify(|status| status.connects += 1);
         self.observer.connected();

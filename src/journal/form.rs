@@ -161,6 +161,24 @@ pub fn value_of(json: &Json) -> Option<Value> {
     }
 }
 
+#[derive(Debug, Serialize, Deserialize)]
+struct ReportedForm {
+    value: Json,
+    evidence: String,
+}
+
+/// A reported value.
+pub fn reported(reported: &Value, evidence: Evidence) -> String {
+    let form = ReportedForm { value: value(reported), evidence: evidence.as_str().to_owned() };
+    serde_json::to_string(&form).expect("a value and a word are always JSON")
+}
+
+/// The value that was written with [`reported`].
+pub fn reported_of(json: &str) -> Option<(Value, Evidence)> {
+    let form: ReportedForm = serde_json::from_str(json).ok()?;
+    Some((value_of(&form.value)?, word(Evidence::ALL, &form.evidence, Evidence::as_str)?))
+}
+
 /// An operation as one of its callers was told.
 pub fn operation(caller: &CallerId, settled: &Settled) -> String {
     let form = OperationForm {

@@ -20,6 +20,9 @@ use crate::{
     authz::{Policy, Principal, Right, Scope},
 };
 
+/// Words of policies that select nothing and were told: those of some callers whose lists are all wrong. More are not told.
+const UNMATCHED_MAX: usize = 1_024;
+
 /// A call as it came in.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -128,8 +131,12 @@ impl Server {
         // A transport may have bound its session further than the policy does: the other side gives up earlier.
         let bound_ms = guest.policy.answer_by_ms;
         // As it is now: a session may be older than its policy.
-        let guest =
-            &Guest { policy: self.shared.access.policy(&guest.principal).ok_or(NoAnswer::NoAccess)?, ..guest.clone() };
+        let Some(policy) = self.shared.access.policy(&guest.principal) else {
+            let (principal, tool, why) = (&guest.principal, call.tool.as_str(), "no_access");
+            self.shared.observer.turned_away(&TurnedAway { principal, guest: Some(guest), tool, why });
+            return Err(NoAnswer::NoAccess);
+        };
+        let guest = &Guest { policy, ..guest.clone() };
         let kept = self.house(guest);
         let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
         else {
@@ -162,7 +169,12 @@ impl Server {
             outcome = caught(work) => match outcome {
                 Some(Ok(rendered)) => rendered,
                 // Not the end of the call: its second half is.
-                Some(Err(form)) => return Err(NoAnswer::AskFirst(form)),
+                Some(Err(form)) => {
+                    let (elapsed, notes) = (started.elapsed(), noting.take());
+                    let (arguments, answer) = (&call.arguments, None);
+                    observer.asks_first(&Ended { guest, tool, arguments, answer, notes: &notes, elapsed });
+                    return Err(NoAnswer::AskFirst(form));
+                }
                 None => {
                     tracing::error!(tool = tool.as_str(), caller = %guest.caller.0, "a tool panicked");
                     shared.observer.panicked();
@@ -194,9 +206,22 @@ impl Server {
         let policy = policy.unwrap_or_else(|| Arc::new(Policy { scope: Scope::nothing(), ..(*guest.policy).clone() }));
         let house = House::of(&shared.fleet.cards(), shared.scenes.clone(), &policy);
         let (tools, resources) = (tool_list(&house), resource_list(&house));
+        self.tell_unmatched(&guest.principal, &house);
         let fresh = Arc::new(Kept { revision, house, tools, resources });
+        // What is of another revision would be built anew when it is asked for: those who never ask again leave nothing.
+        kept.retain(|_, known| known.revision == revision);
         kept.insert(guest.principal.clone(), fresh.clone());
         fresh
+    }
+
+    /// Says in the log which words of a policy select nothing, each once.
+    fn tell_unmatched(&self, principal: &Principal, house: &House) {
+        let mut told = self.shared.unmatched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for selector in house.rights().unmatched() {
+            if told.len() < UNMATCHED_MAX && told.insert((principal.clone(), selector.clone())) {
+                tracing::warn!(%principal, selector, "nothing is called so; it selects nothing");
+            }
+        }
     }
 
     /// An answer with what is owed to its caller in front (semantics 6.3).

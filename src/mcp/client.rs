@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rmcp::{
-    RoleClient, ServiceError, ServiceExt,
+    ClientHandler, RoleClient, ServiceError,
     model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, JsonObject},
-    service::{ClientInitializeError, Peer, RunningService},
+    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::Value as Json;
@@ -63,20 +63,8 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`]; a hub that does not take the token answers as none.
     pub async fn connect_as(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
-        // Never through a proxy: the hub is in the house. No idle connections: a half-read answer would cost the
-        // next call 40 ms on it.
-        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
-        let mut config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
-        if let Some(token) = token {
-            config = config.auth_header(token);
-        }
-        let transport = StreamableHttpClientTransport::with_client(http, config);
-        let this = Implementation::new("truetwin", env!("CARGO_PKG_VERSION"));
-        let running = ClientConfig::new(ClientCapabilities::default(), this)
-            .serve(transport)
-            .await
-            .map_err(|source| ClientError::Connect { url: url.to_owned(), source: Box::new(source) })?;
-        Ok(Self { running })
+        let this = ClientConfig::new(ClientCapabilities::default(), this_client());
+        Ok(Self { running: connect(url, token, this, ClientLifecycleMode::Initialize).await? })
     }
 
     /// The names of the tools that the hub offers.
@@ -103,11 +91,33 @@ impl Client {
     pub async fn close(self) {
         let _ended_either_way = self.running.cancel().await;
     }
+}
 
-    /// The hub's side, for the bridge.
-    pub(super) fn peer(&self) -> &Peer<RoleClient> {
-        self.running.peer()
+/// What this program is called as a client.
+pub(super) fn this_client() -> Implementation {
+    Implementation::new("truetwin", env!("CARGO_PKG_VERSION"))
+}
+
+/// Connects to a hub as that client and as the caller whose token this is, with a session or without one.
+///
+/// # Errors
+/// [`ClientError::Connect`] if nobody answers there or it is no MCP server.
+pub(super) async fn connect<C: ClientHandler>(
+    url: &str,
+    token: Option<&str>,
+    client: C,
+    lifecycle: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, C>, ClientError> {
+    // Never through a proxy: the hub is in the house. No idle connections: a half-read answer would cost the
+    // next call 40 ms on it.
+    let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build()?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url));
+    if let Some(token) = token {
+        config = config.auth_header(token);
     }
+    let transport = StreamableHttpClientTransport::with_client(http, config);
+    let connected = client.serve_with_lifecycle(transport, lifecycle).await;
+    connected.map_err(|source| ClientError::Connect { url: url.to_owned(), source: Box::new(source) })
 }
 
 impl From<CallToolResult> for Called {

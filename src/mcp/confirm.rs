@@ -144,6 +144,7 @@ pub(super) async fn gate(desk: &Desk<'_>, house: &House, request: &Request, answ
         let asking = Asking { spoken: false, not_pressed: true, ..asking };
         return by_model(desk, house, request, demand, asking);
     }
+    desk.noting.agreed(&[("form", true), ("spoken_code", demand.spoken), ("press", !demand.presses.is_empty())]);
     Gate::Open(Some(Instant::now()))
 }
 
@@ -158,7 +159,13 @@ pub(super) fn confirmed(desk: &Desk<'_>, house: &House, code: &str) -> Result<Re
     let pressed = open.as_ref().is_some_and(|(_, demand, put)| confirmer.pressed(demand, *put));
     let secret = confirmer.secret.as_ref();
     let denied = match questions.confirm(caller, code, secret, pressed, desk.caller.is_shared(), Instant::now()) {
-        Ok(Confirmed(request)) => return Ok(request),
+        Ok(Confirmed(request)) => {
+            if let Some((_, demand, _)) = &open {
+                let (spoken, press) = (demand.spoken, !demand.presses.is_empty());
+                desk.noting.agreed(&[("code", !spoken), ("spoken_code", spoken), ("press", press)]);
+            }
+            return Ok(request);
+        }
         Err(denied) => denied,
     };
     drop(questions);

@@ -5,10 +5,10 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CompletionInfo,
-        ContentBlock, Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference,
-        ResourceContents, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-        UnsubscribeRequestParams,
+        ContentBlock, DiscoverResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, ResourceContents,
+        ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -68,23 +68,39 @@ fn http_session(parts: Option<&Parts>, client: &str) -> String {
     format!("{client}:{}", session.as_deref().unwrap_or("stateless"))
 }
 
-impl ServerHandler for Server {
-    fn get_info(&self) -> ServerConfig {
-        let principal = match self.transport {
-            Transport::Stdio => Principal::Stdio,
-            Transport::Http => Principal::Http,
-        };
-        let lang = self.shared.access.policy(&principal).map(|policy| policy.lang).unwrap_or_default();
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .enable_resources_list_changed()
-            .enable_resources_subscribe()
-            .enable_completions();
-        ServerConfig::new(capabilities.build())
+impl Server {
+    /// What the server says of itself to a principal.
+    fn info_for(&self, principal: &Principal) -> ServerConfig {
+        let lang = self.shared.access.policy(principal).map(|policy| policy.lang).unwrap_or_default();
+        ServerConfig::new(capabilities())
             .with_server_info(Implementation::new("truetwin", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions(lang))
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        self.info_for(match self.transport {
+            Transport::Stdio => &Principal::Stdio,
+            Transport::Http => &Principal::Http,
+        })
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        context.peer.set_peer_info(request.clone());
+        let negotiated = self.negotiate_initialize(&request)?;
+        Ok(negotiated.with_instructions(instructions(guest.policy.lang)))
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let guest = self.asking(&context)?;
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.info_for(&guest.principal)))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -220,6 +236,18 @@ impl ServerHandler for Server {
             Err(error @ NoAnswer::Cancelled) => Err(ErrorData::internal_error(error.to_string(), None)),
         }
     }
+}
+
+/// What is offered. Not prompts, and no logging to clients: both are answered as unknown methods.
+pub(super) fn capabilities() -> ServerCapabilities {
+    ServerCapabilities::builder()
+        .enable_tools()
+        .enable_tool_list_changed()
+        .enable_resources()
+        .enable_resources_list_changed()
+        .enable_resources_subscribe()
+        .enable_completions()
+        .build()
 }
 
 /// The cursor of a request for a list.

@@ -52,7 +52,7 @@ mod together;
 pub mod tools;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     sync::{Arc, Mutex},
 };
@@ -90,6 +90,8 @@ const CLIENT_CHARS_MAX: usize = 32;
 pub trait Observer: Send + Sync + 'static {
     /// A call has ended, with its answer or because its client no longer waited.
     fn call(&self, ended: &Ended<'_>);
+    /// A call ended with a question that its client puts to the person, and calls again: so far there is no answer.
+    fn asks_first(&self, _: &Ended<'_>) {}
     /// A call was turned away before anything of it was looked at.
     fn turned_away(&self, _: &TurnedAway<'_>) {}
     /// The arguments of a call were refused, so that the fleet was not asked; what the fleet refuses it counts itself.
@@ -152,6 +154,8 @@ struct Shared {
     /// The house of each principal that has asked; as many as there are principals.
     houses: Mutex<HashMap<Principal, Arc<Kept>>>,
     latest: together::Latest,
+    /// Words of policies that select nothing, as far as they were told.
+    unmatched: Mutex<HashSet<(Principal, String)>>,
 }
 
 /// A house and its catalogue, as of one revision of the fleet and one of the policies.
@@ -174,7 +178,8 @@ impl Server {
         confirmer: Arc<Confirmer>,
     ) -> Self {
         let (houses, latest) = (Mutex::default(), together::Latest::default());
-        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest });
+        let unmatched = Mutex::default();
+        let shared = Arc::new(Shared { fleet, access, scenes, observer, confirmer, houses, latest, unmatched });
         Self { shared, transport, subscribed: Arc::default(), closing: CancellationToken::new() }
     }
 

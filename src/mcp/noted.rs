@@ -20,6 +20,8 @@ pub struct Notes {
     pub things: Vec<Touched>,
     /// Why the arguments were refused, where the fleet was not asked; what the fleet refuses is in [`Touched::reply`].
     pub refused: Option<RefusalWord>,
+    /// How a person agreed to what can do harm: `code`, `spoken_code`, `form`, `press`, joined by `+`; empty: nobody was asked.
+    pub agreed: String,
 }
 
 /// A thing that a call is about.
@@ -91,8 +93,17 @@ impl Noting {
     pub(super) fn refused(&self, word: RefusalWord, about: Option<&(DeviceId, Option<PropertyName>)>) {
         self.with(|notes| {
             notes.refused = Some(word);
-            notes.things = about.map(|(d, p)| Touched::new(d, p.as_ref(), Aim::Unclear)).into_iter().collect();
+            // What was wanted of it is known already where only the asking back stood in the way.
+            if notes.things.is_empty() {
+                notes.things = about.map(|(d, p)| Touched::new(d, p.as_ref(), Aim::Unclear)).into_iter().collect();
+            }
         });
+    }
+
+    /// A person has agreed, in these ways.
+    pub(super) fn agreed(&self, ways: &[(&str, bool)]) {
+        let ways: Vec<&str> = ways.iter().filter(|(_, so)| *so).map(|(way, _)| *way).collect();
+        self.with(|notes| notes.agreed = ways.join("+"));
     }
 
     /// What became of the things, in the order of the call.

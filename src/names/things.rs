@@ -2,7 +2,7 @@
 //! switched.
 
 use super::{Label, Name, Part, Thing};
-use crate::property::{Description, Kind, Property, Role};
+use crate::property::{Description, Kind, Property, Role, is_plain};
 
 /// One thing with its name, which need not be unique, and its room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub fn part(name: &Name, description: Option<&Description>, property: &str) -> N
     let owners = || part_of(name, property).and_then(|part| part.label.clone());
     let plain = || {
         let Label { en, zh } = &name.label;
+        // What a device calls it is said only if it is a mere word (semantics 7.4).
+        if !is_plain(property) {
+            return Label { en: format!("part of {en}"), zh: format!("{zh}的一路") };
+        }
         let property = property.replace('_', " ");
         Label { en: format!("{en} {property}"), zh: format!("{zh} {property}") }
     };
@@ -77,7 +81,8 @@ fn part_label(name: &Name, description: &Description, property: &Property) -> Op
     }
     let at = description.properties.iter().filter(alike).position(|p| p.name == property.name)? + 1;
     let Label { en, zh } = &name.label;
-    Some(Label { en: format!("{en} {}", property.name.replace('_', " ")), zh: format!("{zh}第{at}路") })
+    let word = if is_plain(&property.name) { property.name.replace('_', " ") } else { at.to_string() };
+    Some(Label { en: format!("{en} {word}"), zh: format!("{zh}第{at}路") })
 }
 
 /// What is set when something with these properties is switched: the first that is `true` or `false` and can be set. Where

@@ -50,6 +50,8 @@ pub struct Verify {
     pub expect: Vec<(Option<Value>, Predicate)>,
     /// How long the measurement may take to show it, milliseconds.
     pub within_ms: u32,
+    /// What it measures is nobody's to read (semantics 7.3): only whether it agrees is told.
+    pub sensitive: bool,
 }
 
 impl Verify {

@@ -11,7 +11,7 @@ use crate::{
     property::{DeviceId, Evidence, Property, Value},
     twin::{
         wish::Target,
-        words::{Reply, Settled, Stage},
+        words::{RefusalWord, Reply, Settled, Stage},
     },
 };
 
@@ -34,17 +34,25 @@ impl Auditor {
     /// A call has ended.
     pub(super) fn call(&self, ended: &Ended<'_>) {
         let mut record = self.record(&ended.guest.principal, &ended.guest.caller, ended.tool.as_str());
-        self.asked(&mut record, ended.arguments, ended.notes);
+        let hidden = self.asked(&mut record, ended.arguments, ended.notes);
         match ended.answer {
             Some(answer) => answered(&mut record, &answer.structured, &answer.say, answer.result),
             None => record.cancelled = true,
         }
-        if ended.notes.refused.is_some() {
-            record.refusal = ended.notes.refused.map(|word| word.to_string());
-        }
-        self.hide_sent(&mut record, ended.notes);
+        record.agreed = Some(ended.notes.agreed.clone()).filter(|ways| !ways.is_empty());
+        hide_sent(&mut record, hidden);
         record.duration_ms = Some(u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX));
         tell(&record, ended.tool.only_reads());
+        self.audit.keep(record, ended.elapsed);
+    }
+
+    /// A call ended with a question that its client puts to the person.
+    pub(super) fn asks_first(&self, ended: &Ended<'_>) {
+        let mut record = self.record(&ended.guest.principal, &ended.guest.caller, ended.tool.as_str());
+        record.event = Event::Confirmation;
+        let _hidden = self.asked(&mut record, ended.arguments, ended.notes);
+        record.note = Some("its client puts the question to the person".to_owned());
+        record.duration_ms = Some(u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX));
         self.audit.keep(record, ended.elapsed);
     }
 
@@ -74,9 +82,10 @@ impl Auditor {
         let touched =
             Touched { device: device.clone(), property: Some(property.into()), aim, reply: Some(reply.clone()) };
         record.heard = Some(masked(heard));
-        record.things = vec![self.thing(&touched)];
+        let hidden = self.is_sensitive(&touched);
+        record.things = vec![thing(&touched, hidden)];
         answered(&mut record, &answer.structured, &answer.say, answer.result);
-        self.hide_sent(&mut record, &Notes { things: vec![touched], refused: None });
+        hide_sent(&mut record, hidden);
         record.duration_ms = Some(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
         tell(&record, false);
         self.audit.keep(record, elapsed);
@@ -92,44 +101,21 @@ impl Auditor {
         }
     }
 
-    /// What was asked for, and what that was taken for.
-    fn asked(&self, record: &mut Record, arguments: &Map<String, Json>, notes: &Notes) {
+    /// What was asked for, and what that was taken for; whether values of it are nobody's to read.
+    fn asked(&self, record: &mut Record, arguments: &Map<String, Json>, notes: &Notes) -> bool {
         let text = |key: &str| arguments.get(key).and_then(Json::as_str);
         record.user_request = text("user_request").map(speech_masked).filter(|words| !words.is_empty());
         record.heard = text("device").or_else(|| text("scene")).map(masked);
-        let hidden = notes.things.iter().any(|touched| self.is_sensitive(touched));
-        let kept = arguments.iter().filter(|(key, _)| *key != "user_request");
-        record.arguments = kept.map(|(key, value)| argument(key, value, hidden)).collect();
-        record.things = notes.things.iter().map(|touched| self.thing(touched)).collect();
-    }
-
-    /// What was wrong may be a value that nobody may read, or a code.
-    fn hide_sent(&self, record: &mut Record, notes: &Notes) {
-        let code = record.parameter.as_deref().is_some_and(|parameter| CODES.contains(&parameter));
-        if code || notes.things.iter().any(|touched| self.is_sensitive(touched)) {
-            record.sent = record.sent.take().map(|_| MASK.to_owned());
-        }
-    }
-
-    fn thing(&self, touched: &Touched) -> Thing {
-        let sensitive = self.is_sensitive(touched);
-        let property = touched.property.as_deref().map(str::to_owned);
-        let is_action = touched.aim == Aim::Action;
-        let mut thing = Thing { device: touched.device.to_string(), ..Thing::default() };
-        (thing.property, thing.action) = if is_action { (None, property) } else { (property, None) };
-        thing.want = match &touched.aim {
-            Aim::Wish(_) if sensitive => Some(Want::To(MASK.into())),
-            Aim::Wish(Target::To(value)) => Some(Want::To(json(value))),
-            Aim::Wish(Target::By(amount)) => Some(Want::By(*amount)),
-            Aim::Wish(Target::Toggle) => Some(Want::Toggle),
-            Aim::Look | Aim::Action | Aim::Unclear => None,
+        let mut any = false;
+        let of = |touched: &Touched| {
+            let hidden = self.is_sensitive(touched);
+            any |= hidden;
+            thing(touched, hidden)
         };
-        match &touched.reply {
-            Some(Reply::Settled(settled)) => became(&mut thing, settled),
-            Some(Reply::Refused(refusal)) => thing.refusal = Some(refusal.word().to_string()),
-            None => {}
-        }
-        thing
+        record.things = notes.things.iter().map(of).collect();
+        let kept = arguments.iter().filter(|(key, _)| *key != "user_request");
+        record.arguments = kept.map(|(key, value)| argument(key, value, any)).collect();
+        any
     }
 
     /// Whether values of the property that is meant are nobody's to read; of a device as a whole, whether any of it is.
@@ -142,8 +128,35 @@ impl Auditor {
     }
 }
 
-fn is_sensitive(_: &Property) -> bool {
-    false
+/// What was wrong may be a value that nobody may read, or a code.
+fn hide_sent(record: &mut Record, hidden: bool) {
+    if hidden || record.parameter.as_deref().is_some_and(|parameter| CODES.contains(&parameter)) {
+        record.sent = record.sent.take().map(|_| MASK.to_owned());
+    }
+}
+
+fn thing(touched: &Touched, hidden: bool) -> Thing {
+    let property = touched.property.as_deref().map(str::to_owned);
+    let is_action = touched.aim == Aim::Action;
+    let mut thing = Thing { device: touched.device.to_string(), ..Thing::default() };
+    (thing.property, thing.action) = if is_action { (None, property) } else { (property, None) };
+    thing.want = match &touched.aim {
+        Aim::Wish(_) if hidden => Some(Want::To(MASK.into())),
+        Aim::Wish(Target::To(value)) => Some(Want::To(json(value))),
+        Aim::Wish(Target::By(amount)) => Some(Want::By(*amount)),
+        Aim::Wish(Target::Toggle) => Some(Want::Toggle),
+        Aim::Look | Aim::Action | Aim::Unclear => None,
+    };
+    match &touched.reply {
+        Some(Reply::Settled(settled)) => became(&mut thing, settled),
+        Some(Reply::Refused(refusal)) => thing.refusal = Some(refusal.word().to_string()),
+        None => {}
+    }
+    thing
+}
+
+fn is_sensitive(property: &Property) -> bool {
+    property.terms.sensitive
 }
 
 fn json(value: &Value) -> Json {
@@ -180,9 +193,9 @@ fn answered(record: &mut Record, answer: &Json, say: &str, result: ResultWord) {
     record.parameter = text("parameter").map(|parameter| masked(&parameter));
     record.sent = text("sent").or_else(|| text("asked")).map(|sent| speech_masked(&sent));
     record.say = Some(say.to_owned());
-    // Before anything began it is a refusal, whoever refused.
-    let refused = record.things.iter().find_map(|thing| thing.refusal.clone());
-    record.refusal = refused.filter(|refusal| record.outcome.as_ref() == Some(refusal));
+    // What never began is a refusal, whoever refused.
+    let refused = |outcome: &&String| RefusalWord::ALL.iter().any(|word| word.as_str() == outcome.as_str());
+    record.refusal = record.outcome.as_ref().filter(refused).cloned();
 }
 
 /// How an operation ended, or how far it is.

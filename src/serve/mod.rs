@@ -104,7 +104,7 @@ pub struct Hub {
     stop_http: CancellationToken,
     http_addr: SocketAddr,
     /// The journal's threads.
-    running: journal::Running,
+    running: Option<journal::Running>,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
 }
@@ -122,7 +122,7 @@ pub struct Parts {
     /// The bearer tokens of HTTP clients.
     pub tokens: Tokens,
     /// What is known again after a crash.
-    pub journal: Journal,
+    pub journal: Option<Journal>,
     /// Who may what.
     pub access: Arc<dyn Access>,
     /// The data folder.
@@ -160,7 +160,7 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let (journal, recovered, running) = recovered::open(data.path().to_owned()).await?;
+        let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
@@ -275,8 +275,9 @@ impl Hub {
         self.upkeep.abort();
         let audit = self.parts.audit.clone();
         let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
-        let (running, journal) = (self.running, self.parts.journal.clone());
-        let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
+        if let (Some(running), Some(journal)) = (self.running, self.parts.journal.clone()) {
+            let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
+        }
         tracing::info!("stopped");
     }
 }
@@ -310,9 +311,10 @@ impl Parts {
         self.metrics.quarantined_are(self.fleet.quarantined());
         let audited = self.audit.counts();
         self.metrics.audit_is(audited.written, audited.lost);
-        let journal = self.journal.counters();
-        let (written_bytes, commits) = (journal.written_bytes(), journal.commits());
-        self.metrics.journal_is(written_bytes, commits, journal.entries(), journal.not_kept());
+        if let Some(journal) = self.journal.as_ref().map(Journal::counters) {
+            let (written_bytes, commits) = (journal.written_bytes(), journal.commits());
+            self.metrics.journal_is(written_bytes, commits, journal.entries(), journal.not_kept());
+        }
         for (name, value) in self.broker.counters().all() {
             self.metrics.observe_door(name, value);
         }

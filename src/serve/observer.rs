@@ -16,6 +16,10 @@ impl mcp::Observer for Watching {
         self.auditor.call(ended);
     }
 
+    fn asks_first(&self, ended: &mcp::Ended<'_>) {
+        self.auditor.asks_first(ended);
+    }
+
     fn turned_away(&self, away: &mcp::TurnedAway<'_>) {
         self.auditor.turned_away(away);
     }

@@ -1,12 +1,13 @@
 //! What the owner asks over the control socket, carried out on the running hub.
 
-use std::{sync::Arc, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use tokio::sync::Mutex;
 
 use super::Parts;
 use crate::{
     answer::{self, Rendered},
+    backup,
     config::ms,
     control::{self, Handler, Request, Response},
     fleet::Caller,
@@ -34,6 +35,7 @@ impl Handler for Owner {
             Request::EndpointRemove { name } => self.endpoint_remove(name).await,
             Request::TokenAdd { .. } | Request::TokenList | Request::TokenRevoke { .. } => self.tokens(request).await,
             Request::Dispute { what, note } => self.dispute(what, note).await,
+            Request::Backup { to } => self.backup(to).await,
             Request::DeviceAdd { .. }
             | Request::DeviceList
             | Request::DeviceRotate { .. }
@@ -45,6 +47,19 @@ impl Handler for Owner {
 impl Owner {
     pub(super) fn new(parts: Arc<Parts>) -> Self {
         Self { parts, changing: Mutex::new(()) }
+    }
+
+    /// Copies all that the hub knows to a file. Credentials do not change meanwhile.
+    async fn backup(&self, to: PathBuf) -> Response {
+        let _one_at_a_time = self.changing.lock().await;
+        let Some(journal) = &self.parts.journal else {
+            let message = "the journal is off, so there is nothing to copy from; set journal.keep to on".to_owned();
+            return Response::Error { message };
+        };
+        match backup::of_running(journal, self.parts.folder.clone(), to).await {
+            Ok(()) => Response::BackedUp,
+            Err(error) => Response::Error { message: error.to_string() },
+        }
     }
 
     /// Changes the credentials, then what depends on them.

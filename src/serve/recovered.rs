@@ -8,7 +8,7 @@ use std::{
 
 use super::Error;
 use crate::{
-    config::Config,
+    config::{Config, JournalSettings, Keeping},
     device::unaccepted_name,
     dialect::native::{self, Heard},
     journal::{Journal, Recovered, Retention, Running, form},
@@ -20,10 +20,25 @@ use crate::{
     },
 };
 
-/// Opens the journal of a data folder.
-pub(super) async fn open(folder: PathBuf) -> Result<(Journal, Recovered, Running), Error> {
-    let opening = move || Journal::open(&folder, Retention::default());
-    Ok(tokio::task::spawn_blocking(opening).await.map_err(|_| Error::Recovery)??)
+/// Milliseconds in a day.
+const MS_PER_DAY: u64 = 86_400_000;
+
+/// Opens the journal of a data folder, unless its owner wants none.
+pub(super) async fn open(
+    folder: PathBuf,
+    settings: &JournalSettings,
+) -> Result<(Option<Journal>, Recovered, Option<Running>), Error> {
+    if settings.keep == Keeping::Off {
+        tracing::warn!("the journal is off: a hub that begins anew knows no operation and no set point");
+        return Ok((None, Recovered::default(), None));
+    }
+    let retention = Retention {
+        age_ms: u64::from(settings.keep_days) * MS_PER_DAY,
+        bytes: u64::from(settings.size_max_mib) * 1_048_576,
+    };
+    let opening = move || Journal::open(&folder, retention);
+    let (journal, recovered, running) = tokio::task::spawn_blocking(opening).await.map_err(|_| Error::Recovery)??;
+    Ok((Some(journal), recovered, Some(running)))
 }
 
 /// What was found, by device.
@@ -57,6 +72,15 @@ impl Found {
             match (DeviceId::new(&row.device), form::held_of(&row.json, clock, epoch)) {
                 (Ok(device), Some(held)) => {
                     found.of(&device).held.insert(row.property.as_str().into(), held);
+                }
+                _ => unreadable += 1,
+            }
+        }
+        for row in &recovered.reported {
+            match (DeviceId::new(&row.device), form::reported_of(&row.json)) {
+                (Ok(device), Some((value, evidence))) => {
+                    let reading = (value, evidence, clock.at(row.at_ms));
+                    found.of(&device).stale.insert(row.property.as_str().into(), reading);
                 }
                 _ => unreadable += 1,
             }

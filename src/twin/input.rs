@@ -141,6 +141,9 @@ pub struct Memory {
     pub unaccepted: BTreeSet<PropertyName>,
     /// Operations that were admitted and not ended, as the crash left them, for each of their callers.
     pub in_flight: Vec<Left>,
+    /// What the device reported in an earlier process, with when that was: shown as old until it reports itself, evidence of
+    /// nothing (semantics 2.1).
+    pub stale: BTreeMap<PropertyName, (Value, Evidence, Instant)>,
     /// Operations that ended before, oldest first, as their callers were told: what a journal knows of an earlier process.
     /// A crashed actor leaves none. Each with when it ended.
     pub ended: Vec<(Instant, Left)>,

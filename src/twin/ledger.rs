@@ -81,8 +81,7 @@ impl Ledger {
             return None;
         }
         let lasts = asked.first?;
-        let settled =
-            Settled::unknown(asked.op.clone(), twin.device().clone(), asked.what.clone(), asked.wish.clone());
+        let settled = Settled::unknown(asked.op.clone(), twin.device().clone(), asked.what.clone(), asked.wish.clone());
         self.open.insert(asked.op.clone(), asked.caller.clone());
         self.pending.insert(asked.op.clone());
         Some((Fact::Admitted(asked.caller.clone(), Box::new(settled)), lasts))

@@ -85,7 +85,7 @@ use self::{
     wish::CallerId,
 };
 use crate::{
-    property::{Description, DeviceId, PropertyName, Value},
+    property::{Description, DeviceId, Evidence, PropertyName, Value},
     twin::words::{OpId, Outcome, Presence, Reading, Reason, Refusal, Settled, Stage, StateReport, Trust},
 };
 
@@ -128,6 +128,8 @@ pub struct Twin {
     held: BTreeMap<PropertyName, Held>,
     /// Properties that appeared later, can do harm, and are not accepted by the owner (semantics 2.7).
     unaccepted: BTreeSet<PropertyName>,
+    /// What was reported in an earlier process (semantics 2.1).
+    stale: BTreeMap<PropertyName, (Value, Evidence, Instant)>,
     /// Callers in the order of their last turns (semantics 4.5).
     turns: VecDeque<CallerId>,
     /// How many operations have come.
@@ -153,6 +155,7 @@ impl Twin {
             touched: BTreeMap::new(),
             held: BTreeMap::new(),
             unaccepted: BTreeSet::new(),
+            stale: BTreeMap::new(),
             turns: VecDeque::new(),
             arrivals: 0,
             effects: VecDeque::new(),
@@ -299,6 +302,7 @@ impl Twin {
             in_flight: self.left(now),
             held: self.held.clone(),
             unaccepted: self.unaccepted.clone(),
+            stale: self.stale.clone(),
             ended: Vec::new(),
         }
     }
@@ -322,7 +326,7 @@ impl Twin {
     }
 
     fn reading(&self, now: Instant, property: &str, fresh_since: Option<Instant>) -> Option<Reading> {
-        let known = self.reported.get(property)?;
+        let Some(known) = self.reported.get(property) else { return self.stale_reading(now, property) };
         let fresh = fresh_since.is_some_and(|since| known.received_at >= since);
         Some(Reading {
             value: known.value.clone(),
@@ -330,6 +334,13 @@ impl Twin {
             age: now.saturating_duration_since(known.received_at),
             trust: if fresh { Trust::Now } else { Trust::Old },
         })
+    }
+
+    /// What was reported in an earlier process, until the device reports itself.
+    fn stale_reading(&self, now: Instant, property: &str) -> Option<Reading> {
+        let (value, evidence, at) = self.stale.get(property).filter(|_| self.reported.boot().is_none())?;
+        let age = now.saturating_duration_since(*at);
+        Some(Reading { value: value.clone(), evidence: *evidence, age, trust: Trust::Old })
     }
 
     fn query(&mut self, now: Instant, op: OpId, answer_by: Instant) {

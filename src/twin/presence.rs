@@ -129,8 +129,9 @@ impl Twin {
 
     /// Follows a twin whose actor crashed: withdraws what was in flight, and asks what the state is (semantics 5.8).
     pub(super) fn restore(&mut self, now: Instant, memory: Memory) {
-        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight, ended } = memory;
-        (self.held, self.unaccepted) = (held, unaccepted);
+        let Memory { connection, session, boot, description, last_heard, held, unaccepted, in_flight, stale, ended } =
+            memory;
+        (self.held, self.unaccepted, self.stale) = (held, unaccepted, stale);
         self.line.connection = connection;
         self.line.last_heard = last_heard;
         self.description = description;

@@ -204,9 +204,7 @@ impl Twin {
             }
             Verdict::Other if operation.through() && operation.stage < Stage::WaitingReadBack => {}
             // Finished, it says, and it is so: a lost report is no failure (semantics 3.6).
-            Verdict::Met
-                if attributed && (!operation.must_hold() || planted::is(Planted::EarlierQueryCounts)) =>
-            {
+            Verdict::Met if attributed && (!operation.must_hold() || planted::is(Planted::EarlierQueryCounts)) => {
                 self.converge(now, op);
             }
             Verdict::Other if attributed => {

@@ -170,7 +170,8 @@ impl Operation {
     pub(super) fn measured(&self) -> Option<Measured> {
         let check = self.check.as_ref()?;
         let (device, property) = (check.verify.device.clone(), check.verify.property.clone());
-        Some(Measured { device, property, value: check.last.clone(), agrees: check.agreed })
+        let value = check.last.clone().filter(|_| !check.verify.sensitive);
+        Some(Measured { device, property, value, agrees: check.agreed })
     }
 
     /// The evidence of a success: what was reported, or that a measurement agrees.

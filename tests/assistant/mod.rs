@@ -19,7 +19,7 @@ use rmcp::{
         ClientLifecycleMode, ClientServiceExt, NotificationContext, Peer, PeerRequestOptions, RequestHandle,
         RunningService, Subscription,
     },
-    transport::StreamableHttpClientTransport,
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::Value as Json;
 
@@ -80,6 +80,11 @@ impl ClientHandler for Ear {
 
 impl Assistant {
     pub(crate) async fn connect(hub: SocketAddr, life: Life) -> Self {
+        Self::connect_as(hub, life, None).await
+    }
+
+    /// As the caller whose token this is.
+    pub(crate) async fn connect_as(hub: SocketAddr, life: Life, token: Option<&str>) -> Self {
         let lifecycle = match life {
             Life::Session => ClientLifecycleMode::Initialize,
             Life::Stateless => {
@@ -88,7 +93,11 @@ impl Assistant {
         };
         let ear = Ear::default();
         let told = ear.0.clone();
-        let transport = StreamableHttpClientTransport::from_uri(format!("http://{hub}/mcp"));
+        let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{hub}/mcp"));
+        if let Some(token) = token {
+            config = config.auth_header(token);
+        }
+        let transport = StreamableHttpClientTransport::from_config(config);
         let running = ear.serve_with_lifecycle(transport, lifecycle).await.unwrap();
         Self { running, told }
     }

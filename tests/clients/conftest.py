@@ -3,7 +3,8 @@
 import contextlib
 
 import pytest
-from home import BINARY, Hub, Mosquitto, RawDevice, Sim
+from home import BINARY, PATIENCE_S, Hub, Mosquitto, RawDevice, Sim
+from mcp import Client, StdioServerParameters
 
 
 @pytest.fixture
@@ -38,7 +39,20 @@ def hub(tmp_path, keep):
 @pytest.fixture
 def sim(hub, keep):
     """Starts simulated devices of this test's hub."""
-    return lambda name, fault="none": keep(Sim(hub, name, fault))
+    return lambda name, fault="none", kind="socket": keep(Sim(hub, name, fault, kind))
+
+
+@pytest.fixture(params=["http", "bridge"])
+def way(request):
+    """How a client of the official SDK reaches a hub: over HTTP, or through the bridge on standard input and output."""
+
+    def connected(hub, mode, **more):
+        server = hub.mcp
+        if request.param == "bridge":
+            server = StdioServerParameters(command=str(BINARY), args=["mcp", "--data", str(hub.data)])
+        return Client(server, mode=mode, read_timeout_seconds=PATIENCE_S, **more)
+
+    return connected
 
 
 @pytest.fixture

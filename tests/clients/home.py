@@ -213,11 +213,12 @@ class Hub(Process):
 class Sim(Process):
     """A simulated device of the hub's own; `fault` switches what is wrong with it."""
 
-    def __init__(self, hub, name, fault="none"):
+    def __init__(self, hub, name, fault="none", kind="socket"):
         self.name = name
         _, file = hub.add(name)
+        argv = [BINARY, "sim", "--mqtt", hub.mqtt, "--device", name, "--password-file", file, "--fault", fault]
         super().__init__(
-            [BINARY, "sim", "--mqtt", hub.mqtt, "--device", name, "--password-file", file, "--fault", fault],
+            [*argv, "--kind", kind],
             hub.folder / f"{name}.log",
             stdin=subprocess.PIPE,
         )

@@ -65,6 +65,7 @@ impl Host for Script {
     }
 
     fn tools(&self, _: &Guest) -> Vec<Tool> {
+        assert!(!self.tools.lock().unwrap().contains(&"panic!".to_owned()), "as asked");
         let tool = |name: &String| Tool::new(name.clone(), "开关灯。", Arc::new(JsonObject::new()));
         self.tools.lock().unwrap().iter().map(tool).collect()
     }

@@ -31,6 +31,9 @@ const LIST: &str = r#"{"id":1,"jsonrpc":"2.0","method":"tools/list","params":{}}
 /// The broker drops a longer answer.
 const RESULT_BYTES_MAX: usize = 8_192;
 
+/// How long a frozen line stays open.
+const FROZEN: Duration = Duration::from_secs(3_600);
+
 /// The times of the broker.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -140,7 +143,7 @@ impl Official {
         self.order(Order::Drop);
     }
 
-    /// Neither reads nor writes any more, until the line ends.
+    /// Nobody reads or writes this line any more.
     pub(crate) fn freeze(&self) {
         self.order(Order::Freeze);
     }
@@ -183,7 +186,6 @@ struct Broker {
     next_id: u64,
     waiting: BTreeMap<u64, (Instant, Waiting)>,
     is_listed: bool,
-    is_frozen: bool,
     seen: Arc<Mutex<Vec<(Instant, Seen)>>>,
 }
 
@@ -200,17 +202,11 @@ async fn serve(
             path = request.uri().path().to_owned();
             Ok(response)
         };
-        let Ok(line) = accept_hdr_async(wire, look).await else { continue };
+        // Who dialled may have been cut off meanwhile.
+        let accepted = tokio::time::timeout(pace.handshake, accept_hdr_async(wire, look)).await;
+        let Ok(Ok(line)) = accepted else { continue };
         seen.lock().unwrap().push((Instant::now(), Seen::Opened(path)));
-        let mut broker = Broker {
-            line,
-            pace,
-            next_id: 2,
-            waiting: BTreeMap::new(),
-            is_listed: false,
-            is_frozen: false,
-            seen: seen.clone(),
-        };
+        let broker = Broker { line, pace, next_id: 2, waiting: BTreeMap::new(), is_listed: false, seen: seen.clone() };
         if broker.run(&mut orders).await.is_none() {
             return;
         }
@@ -223,14 +219,14 @@ impl Broker {
     }
 
     /// One connection; `None`: the test is over.
-    async fn run(&mut self, orders: &mut mpsc::UnboundedReceiver<Order>) -> Option<()> {
+    async fn run(mut self, orders: &mut mpsc::UnboundedReceiver<Order>) -> Option<()> {
         self.waiting.insert(0, (Instant::now(), Waiting::Initialize));
         let _gone = self.line.send(Message::text(INITIALIZE)).await;
         let mut ping_at = Instant::now() + self.pace.ping;
         loop {
             let due = self.waiting.values().filter_map(|(since, waiting)| Some(*since + self.limit(waiting)?)).min();
             tokio::select! {
-                message = self.line.next(), if !self.is_frozen => match message {
+                message = self.line.next() => match message {
                     Some(Ok(Message::Text(text))) => self.heard(&text).await,
                     Some(Ok(Message::Close(frame))) => {
                         self.saw(Seen::Closed(frame.map(|frame| frame.code.into())));
@@ -244,7 +240,7 @@ impl Broker {
                         return Some(());
                     }
                 },
-                order = orders.recv(), if self.is_listed && !self.is_frozen => match order? {
+                order = orders.recv(), if self.is_listed => match order? {
                     Order::Call(tool, arguments, told) => {
                         let id = self.id(Waiting::Call(told));
                         let params = json!({"name": tool, "arguments": arguments, "serialNumber": null});
@@ -258,29 +254,35 @@ impl Broker {
                         for message in messages {
                             let _gone = self.line.feed(message).await;
                         }
-                        let _gone = self.line.flush().await;
+                        let _not_read = tokio::time::timeout(self.pace.handshake, self.line.flush()).await;
                     }
                     Order::Close(code, reason) => {
                         self.end(code, reason).await;
                         return Some(());
                     }
                     Order::Drop => return Some(()),
-                    Order::Freeze => self.is_frozen = true,
+                    // The line stays open and nobody is there; others are taken.
+                    Order::Freeze => {
+                        self.waiting.clear();
+                        tokio::spawn(async move {
+                            tokio::time::sleep(FROZEN).await;
+                            drop(self);
+                        });
+                        return Some(());
+                    }
                 },
-                () = sleep_until(ping_at), if self.is_listed && !self.is_frozen => {
+                () = sleep_until(ping_at), if self.is_listed => {
                     ping_at = Instant::now() + self.pace.ping;
                     let id = self.id(Waiting::Ping);
                     self.say(&json!({"id": id, "jsonrpc": "2.0", "method": "ping", "params": {}})).await;
                 }
-                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() && !self.is_frozen => {
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                     if self.expired() {
                         self.saw(Seen::GaveUp);
                         self.end(4004, "Internal server error").await;
                         return Some(());
                     }
                 }
-                // The other end gives a frozen line up one day.
-                () = tokio::time::sleep(20 * self.pace.ping), if self.is_frozen => return Some(()),
             }
         }
     }

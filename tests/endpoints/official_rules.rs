@@ -117,6 +117,17 @@ async fn a_tool_that_panics_and_one_that_is_not_there_are_answered_in_words() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_mistake_of_the_hub_ends_the_line_and_not_the_endpoint() {
+    let (bench, official, _) = bench(Pace::OLD);
+    official.handshaken(1).await;
+    bench.script.tools_are(&["panic!"]);
+    until("it failed", || bench.counts.ends().contains(&EndWord::Failed)).await;
+    bench.script.tools_are(&["ping"]);
+    official.handshaken(2).await;
+    assert!(official.call("ping", json!({})).await.text().contains('1'));
+}
+
+#[tokio::test(start_paused = true)]
 async fn garbage_is_counted_and_the_line_goes_on() {
     let (bench, official, _) = bench(Pace::OLD);
     official.handshaken(1).await;

@@ -22,6 +22,7 @@ const PIPE_BYTES: usize = 64 * 1024;
 /// Where an access point waits for connections.
 pub(crate) enum Door {
     Socket(TcpListener),
+    Tls(TcpListener, tokio_rustls::TlsAcceptor),
     Pipe(mpsc::UnboundedReceiver<DuplexStream>),
 }
 
@@ -34,6 +35,13 @@ impl Door {
                 stream.set_nodelay(true).ok()?;
                 Some(Box::new(stream))
             }
+            Self::Tls(listener, acceptor) => loop {
+                let (stream, _) = listener.accept().await.ok()?;
+                // Whoever does not trust it goes again.
+                if let Ok(stream) = acceptor.accept(stream).await {
+                    return Some(Box::new(stream));
+                }
+            },
             Self::Pipe(pipes) => Some(Box::new(pipes.recv().await?)),
         }
     }

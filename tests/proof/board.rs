@@ -397,7 +397,13 @@ impl Board {
             let newest = self.log.reports.get_mut(&(self.log.boot, seq)).expect("just noted");
             newest.about = Some(op.clone());
         }
-        self.log.out.push(Event::Report(Report { boot: boot_token(self.log.boot), seq, retained: false, status, body }));
+        self.log.out.push(Event::Report(Report {
+            boot: boot_token(self.log.boot),
+            seq,
+            retained: false,
+            status,
+            body,
+        }));
     }
 
     fn note(&mut self, carried: bool) -> u32 {

@@ -13,8 +13,8 @@ use truetwin_proof::{
 };
 
 use crate::{
-    hub,
     house::{Call, For, House, Moment, Unit},
+    hub,
     log::{boot_token, number},
 };
 
@@ -287,8 +287,9 @@ fn failing_stage_is_the_one_in_the_table(house: &House, moment: &Moment) {
                 continue;
             }
             (Outcome::SentUnverified, _) => Stage::WaitingDeviceReport,
-            // It may have been sent in this very moment.
-            (Outcome::Superseded, _) if call.sent.is_empty() && !sends(moment, op) => Stage::Queued,
+            // It may have been sent, or sent again, in this very moment.
+            (Outcome::Superseded, _) if sends(moment, op) => Stage::WaitingBroker,
+            (Outcome::Superseded, _) if call.sent.is_empty() => Stage::Queued,
             (Outcome::Contradicted, _) => Stage::WaitingReadBack,
             (Outcome::TimedOut | Outcome::Working | Outcome::Removed | Outcome::Superseded, _)
             | (Outcome::DeviceCrashed, _)
@@ -462,7 +463,8 @@ fn retire(house: &mut House, unit: usize, moment: &Moment) {
         let call = &house.calls[op];
         // Its answer is carried out after this look.
         let told = call.decided > 0 || call.gone || call.told_by_fleet;
-        if told && !answered.contains(op) && (call.ended || call.sent.is_empty()) && !house.units[unit].twin.is_open(op) {
+        if told && !answered.contains(op) && (call.ended || call.sent.is_empty()) && !house.units[unit].twin.is_open(op)
+        {
             retired.push(op.clone());
         }
     }
@@ -476,7 +478,9 @@ fn retire(house: &mut House, unit: usize, moment: &Moment) {
 
 /// Counts a call as an operation, if it was one.
 pub(crate) fn count(tally: &mut crate::tally::Tally, call: &Call) {
-    if !call.refused && matches!(call.what, For::Value(_) | For::Toggle | For::Run) && call.told.iter().any(|o| hub::is_end(*o))
+    if !call.refused
+        && matches!(call.what, For::Value(_) | For::Toggle | For::Run)
+        && call.told.iter().any(|o| hub::is_end(*o))
         || !call.sent.is_empty()
     {
         tally.operations += 1;
@@ -496,7 +500,8 @@ fn committed_survives_process_crash(house: &House, cut: bool) {
             if let Some((Some(outcome), true)) = call.heard.first() {
                 let found = &found[call.device];
                 let known = found.known.iter().any(|(_, settled)| settled.op == *op);
-                let open = *outcome == Outcome::Working && found.admitted.iter().any(|(_, settled, _)| settled.op == *op);
+                let open =
+                    *outcome == Outcome::Working && found.admitted.iter().any(|(_, settled, _)| settled.op == *op);
                 assert!(known || open, "{op}: {outcome} was answered, and nothing of it is found");
             }
         }

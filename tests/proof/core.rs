@@ -210,10 +210,22 @@ impl Core {
             watched: true,
             kept: None,
         };
-        let machine = Machine::new(WHO, &boot_token(1), Start::Unclean, &mut body).expect("a board that can be described");
+        let machine =
+            Machine::new(WHO, &boot_token(1), Start::Unclean, &mut body).expect("a board that can be described");
         let hub = native::Identity { hub: "hub".into(), epoch: 1, heartbeat: Duration::from_secs(10), started: start };
         let log = Log::default();
-        Self { machine, body, hub, buffer: Vec::new(), skew: None, finished: None, armed: None, frozen: false, connecting: false, log }
+        Self {
+            machine,
+            body,
+            hub,
+            buffer: Vec::new(),
+            skew: None,
+            finished: None,
+            armed: None,
+            frozen: false,
+            connecting: false,
+            log,
+        }
     }
 
     /// The hub starts again.

@@ -61,17 +61,37 @@ pub(crate) struct Kinds {
 /// What is on its way.
 #[derive(Clone, Debug)]
 pub(crate) enum Parcel {
-    ToBoard { connection: u64, sent_at: u64, session: Arc<str>, command: Command },
+    ToBoard {
+        connection: u64,
+        sent_at: u64,
+        session: Arc<str>,
+        command: Command,
+    },
     /// What a device says, on a connection; it may outlive it.
-    ToHub { connection: u64, event: Event },
+    ToHub {
+        connection: u64,
+        event: Event,
+    },
     /// For the twin, of this run of the hub.
-    ToTwin { run: u64, input: Input },
+    ToTwin {
+        run: u64,
+        input: Input,
+    },
     /// What became of the writing of a command.
-    Ticket { run: u64, ticket: u64, written: bool },
-    Board { boot: u32, timer: Timer },
+    Ticket {
+        run: u64,
+        ticket: u64,
+        written: bool,
+    },
+    Board {
+        boot: u32,
+        timer: Timer,
+    },
     Reconnect,
     /// The device notices that the hub has gone.
-    Lost { connection: u64 },
+    Lost {
+        connection: u64,
+    },
     Heartbeat,
     /// The disk has written.
     Commit,
@@ -80,9 +100,13 @@ pub(crate) enum Parcel {
     /// The broker is back.
     BrokerBack,
     /// Something goes wrong now.
-    Spring { fault: Fault },
+    Spring {
+        fault: Fault,
+    },
     /// Something works again.
-    Mend { fault: Fault },
+    Mend {
+        fault: Fault,
+    },
 }
 
 /// A device with its twin.
@@ -459,6 +483,7 @@ fn description(kinds: Kinds) -> Arc<Description> {
                 property: "power".into(),
                 expect: [true, false].map(|on| (Some(Value::Bool(on)), Predicate::Equals(Value::Bool(on)))).into(),
                 within_ms: 2_000,
+                sensitive: false,
             }),
             ..Terms::default()
         },

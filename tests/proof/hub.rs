@@ -198,7 +198,8 @@ impl House {
     pub(crate) fn arm(&mut self, unit: usize) {
         let of = &self.units[unit];
         let twin = of.twin.deadline().map(|at| self.ms(at) + of.lag);
-        let disk = of.answers.iter().map(|answer| answer.by).chain(of.deferred.iter().map(|deferred| deferred.by)).min();
+        let disk =
+            of.answers.iter().map(|answer| answer.by).chain(of.deferred.iter().map(|deferred| deferred.by)).min();
         let wake = twin.into_iter().chain(disk.map(|at| self.ms(at))).min().unwrap_or(u64::MAX);
         let asleep = !self.hub_up || of.quarantined;
         self.units[unit].wake = if asleep { u64::MAX } else { wake };
@@ -411,7 +412,11 @@ impl House {
             };
             let memory = Memory {
                 description: known,
-                held: found.held.into_iter().map(|(name, held)| (name, Held::resumed(held.kept(), now, epoch))).collect(),
+                held: found
+                    .held
+                    .into_iter()
+                    .map(|(name, held)| (name, Held::resumed(held.kept(), now, epoch)))
+                    .collect(),
                 in_flight: found.admitted.into_iter().map(gone).collect(),
                 ended: found.known.into_iter().map(ended).collect(),
                 ..Memory::default()

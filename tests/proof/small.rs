@@ -125,14 +125,7 @@ impl State {
         state
     }
 
-    fn explore(
-        self,
-        wishes: [bool; 2],
-        seen: &mut HashSet<u64>,
-        path: &mut Vec<Choice>,
-        found: &mut Found,
-        most: u64,
-    ) {
+    fn explore(self, wishes: [bool; 2], seen: &mut HashSet<u64>, path: &mut Vec<Choice>, found: &mut Found, most: u64) {
         if found.broken.is_some() || found.states >= most || !seen.insert(self.key()) {
             return;
         }
@@ -356,7 +349,9 @@ impl State {
                     _ => {}
                 }
             }
-            Reply::Refused(_) => assert!(!self.core.log.received.contains_key(&op), "{op}: refused, and the device has it"),
+            Reply::Refused(_) => {
+                assert!(!self.core.log.received.contains_key(&op), "{op}: refused, and the device has it")
+            }
         }
         self.replies.insert(op, reply);
     }

@@ -69,7 +69,8 @@ fn echoing(random: &mut Random) -> Setting {
     let stable_ms = random.of(&[0, 0, 200]);
     let spec = Spec { feedback: Evidence::Pin, expected_ms: 100, stable_ms, ..kinds(random).spec };
     let kinds = Kinds { core: false, metered: false, absent_ms: 0, spec, ..kinds(random) };
-    let faults = vec![Fault::Doubled, Fault::Lost, Fault::RevertsSoon, Fault::RevertsSoon, Fault::HalfOpen, Fault::NoAck];
+    let faults =
+        vec![Fault::Doubled, Fault::Lost, Fault::RevertsSoon, Fault::RevertsSoon, Fault::HalfOpen, Fault::NoAck];
     Setting { devices: vec![kinds], hub_age_s: 3_600, faults, noise: 300, steps: 100 }
 }
 

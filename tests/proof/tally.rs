@@ -98,7 +98,8 @@ impl Tally {
         text += "\nthe stage said (row), and the stage where the fault was (column)\n";
         write!(text, "{:<24}", "").expect("a text grows");
         for stage in STAGES {
-            write!(text, "{:>11}", stage.as_str().trim_start_matches("waiting_").replace("device_", "")).expect("a text grows");
+            write!(text, "{:>11}", stage.as_str().trim_start_matches("waiting_").replace("device_", ""))
+                .expect("a text grows");
         }
         text.push('\n');
         for said in STAGES {

@@ -87,6 +87,8 @@ impl House {
         let connection = self.connections;
         let of = &mut self.units[unit];
         (of.connection, of.last_down, of.last_up) = (Some(connection), self.now, self.now);
+        // The door has it, whatever becomes of the actor that hears of it.
+        of.hub_connection = Some(connection);
         self.feed(unit, Input::Connected { connection });
         let description = self.units[unit].description.clone();
         match &mut self.units[unit].thing {
@@ -153,7 +155,8 @@ impl House {
         }
         if hub::newest_only() {
             let soon = self.now + 20;
-            let newer = self.parcels.range(..(soon, 0)).any(|(_, (of, p))| *of == unit && matches!(p, Parcel::ToHub { .. }));
+            let newer =
+                self.parcels.range(..(soon, 0)).any(|(_, (of, p))| *of == unit && matches!(p, Parcel::ToHub { .. }));
             if newer && matches!(event, Event::Report(_)) {
                 return;
             }
@@ -468,4 +471,3 @@ fn shown(result: ActionResult, reason: Option<Reason>, status: &[Status]) -> Sta
         ActionResult::Rejected | ActionResult::Unknown => Stage::WaitingDeviceAck,
     }
 }
-

@@ -259,6 +259,7 @@ impl World {
                     property: "power".into(),
                     expect: [true, false].map(|on| (Some(Value::Bool(on)), Predicate::Equals(Value::Bool(on)))).into(),
                     within_ms: 2_000,
+                    sensitive: false,
                 }),
                 ..Terms::default()
             },

@@ -318,7 +318,8 @@ fn s4_4_a_device_that_pre_empts_takes_the_newer_while_it_executes_the_older() {
 #[test]
 fn s3_7_an_older_wish_that_ends_later_than_the_one_that_pre_empted_it_does_not_end_the_watch() {
     for reverts_at in [1_000, 30_000] {
-        let mut bench = Bench::unknown(vec![Property { stable_ms: 0, min_interval_ms: 0, expected_ms: 3_000, ..relay() }]);
+        let mut bench =
+            Bench::unknown(vec![Property { stable_ms: 0, min_interval_ms: 0, expected_ms: 3_000, ..relay() }]);
         bench.level = 3;
         bench.connect(0);
         bench.hello(0, OFF, None);

@@ -13,7 +13,7 @@ use crate::bench::{Bench, OFF, ON, op, relay};
 /// A relay whose load a power meter sees: at least 5 W when it is on.
 fn metered() -> Bench {
     let expect = vec![(Some(ON), Predicate::AtLeast(5.0)), (Some(OFF), Predicate::ChangesBy(-3.0))];
-    let verify = Verify { device: meter(), property: "watts".into(), expect, within_ms: 2_000 };
+    let verify = Verify { device: meter(), property: "watts".into(), expect, within_ms: 2_000, sensitive: false };
     let terms = Terms { verify: Some(verify), ..Terms::default() };
     Bench::online(Property { stable_ms: 0, terms, ..relay() }, OFF)
 }
@@ -170,6 +170,7 @@ fn s3_10_a_wish_that_is_not_named_is_not_verified() {
         property: "watts".into(),
         expect: vec![(Some(OFF), Predicate::AtMost(1.0))],
         within_ms: 9,
+        sensitive: false,
     };
     let terms = Terms { verify: Some(verify), ..Terms::default() };
     let mut bench = Bench::online(Property { stable_ms: 0, terms, ..relay() }, OFF);

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::{Given, Part, Refused, Request, Together, invalid, refused};
 use crate::{
-    answer::{colour, state_word},
+    answer::{colour, state_word, terms},
     mcp::house::{Entry, Group, SWITCH_WORDS},
     names::{Switch, ends},
     property::{Kind, Property, PropertyName, Value, ValueError},
@@ -104,7 +104,7 @@ impl<'a> Given<'a> {
         }
         let property = self.property(entry, entry.options().collect())?;
         let about = |r: Refused| r.of(entry, Some(&property.name));
-        let listed = options_of(property).join(", ");
+        let listed = options_of(property).into_iter().map(terms::quoted).collect::<Vec<_>>().join(", ");
         let Some(word) = self.text("option", &listed).map_err(about)? else {
             return Err(about(refused(Refusal::MissingArgument { parameter: "option", allowed: listed })));
         };
@@ -123,7 +123,7 @@ impl<'a> Given<'a> {
     /// The property that is meant: as it was named, or the only one there is.
     fn property<'e>(&self, entry: &'e Entry, choices: Vec<&'e Property>) -> Result<&'e Property, Refused> {
         let names: Vec<PropertyName> = choices.iter().map(|p| p.name.clone()).collect();
-        let listed = names.join(", ");
+        let listed = names.iter().map(|name| terms::quoted(name)).collect::<Vec<_>>().join(", ");
         let asked = self.text("property", &listed).map_err(|r| r.of(entry, None))?;
         let about = |refusal| refused(refusal).of(entry, None);
         let fixed = |asked: &String| entry.properties().find(|p| !p.settable && p.name.eq_ignore_ascii_case(asked));
@@ -178,7 +178,7 @@ impl<'a> Given<'a> {
             let property = entry.main().map_or_else(|| "".into(), |main| main.name.clone());
             return Err(about(refused(Refusal::Forbidden { property })));
         }
-        let listed = entry.actions().map(|a| &*a.name).collect::<Vec<_>>().join(", ");
+        let listed = entry.actions().map(|a| terms::quoted(&a.name)).collect::<Vec<_>>().join(", ");
         if listed.is_empty() {
             return Err(about(refused(Refusal::UnknownProperty { asked: "action".to_owned(), known: Vec::new() })));
         }
@@ -233,7 +233,7 @@ pub(in crate::mcp) fn options_of(property: &Property) -> Vec<&str> {
 
 /// What a number may be, for the model.
 fn range(property: &Property) -> String {
-    let unit = property.unit.as_deref().map(|unit| format!(" {unit}")).unwrap_or_default();
+    let unit = property.unit.as_deref().and_then(terms::unit).map(|unit| format!(" {unit}")).unwrap_or_default();
     match (property.min, property.max) {
         (Some(min), Some(max)) => format!("{min} to {max}{unit}"),
         (Some(min), None) => format!("at least {min}{unit}"),
@@ -254,7 +254,12 @@ fn wrong(property: &Property, error: ValueError) -> Refused {
 fn nothing_to_switch(entry: &Entry) -> Refused {
     match entry.main() {
         Some(main) if !entry.properties().any(|p| p.settable) => {
-            refused(Refusal::Forbidden { property: main.name.clone() }).of(entry, Some(&main.name))
+            let (property, actions) = (main.name.clone(), entry.actions().map(|a| a.name.clone()).collect::<Vec<_>>());
+            let refusal = match actions.is_empty() {
+                true => Refusal::Forbidden { property },
+                false => Refusal::ActsOnly { property, actions },
+            };
+            refused(refusal).of(entry, Some(&main.name))
         }
         _ => {
             let known = entry.properties().filter(|p| p.settable).map(|p| p.name.clone()).collect();

@@ -47,7 +47,7 @@ impl Figure {
             range: property.min.zip(property.max),
             differs: false,
             step: property.step,
-            unit: property.unit.as_deref().map(str::to_owned),
+            unit: property.unit.as_deref().and_then(terms::unit).map(str::to_owned),
             opens: ends(property).is_some(),
         }
     }
@@ -109,15 +109,20 @@ impl Figure {
     }
 }
 
+/// Those whose names are words. A tool's text is what a model trusts most; what a device writes is no part of it.
+fn plain(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+    figures.iter().filter(|figure| terms::is_plain(&figure.name))
+}
+
 /// The ranges: `brightness 0-100%; temperature 16-30°C (steps of 0.5)`.
 pub(super) fn ranges(figures: &[Figure], lang: Lang) -> String {
-    let told: Vec<String> = figures.iter().take(FIGURES_MAX).map(|f| f.text(lang)).collect();
+    let told: Vec<String> = plain(figures).take(FIGURES_MAX).map(|f| f.text(lang)).collect();
     told.join(if lang == Lang::Zh { "；" } else { "; " })
 }
 
 /// What "a bit" is: `20 for brightness, 1 for temperature`.
 pub(super) fn relative(figures: &[Figure], lang: Lang) -> String {
-    let told = figures.iter().filter_map(|f| Some((f, f.relative()?))).take(RELATIVE_MAX).map(|(f, step)| match lang {
+    let told = plain(figures).filter_map(|f| Some((f, f.relative()?))).take(RELATIVE_MAX).map(|(f, step)| match lang {
         Lang::En => format!("{} for {}", number(step), f.name),
         Lang::Zh => format!("{}用{}", f.name, number(step)),
     });

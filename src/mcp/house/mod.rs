@@ -15,7 +15,7 @@ use crate::{
     answer::{self, Naming, state_word},
     authz::{Policy, Right, Rights},
     fleet::Card,
-    names::{Found, Known, Label, Lang, Names, Scene, Switch, Thing, folded},
+    names::{Found, Known, Label, Lang, Member, Names, Scene, Switch, Thing, folded},
     property::{DeviceId, Property},
 };
 
@@ -94,8 +94,9 @@ impl House {
         let mut known: Vec<Known> = entries.iter().map(Entry::known).collect();
         let (groups, sorts) = group::groups(&entries, &known, lang);
         known.extend(groups.iter().map(Group::known));
-        let may =
-            |scene: &&Scene| scene.members.iter().all(|m| rights.of(&m.device, Some(&m.property)) == Right::Write);
+        let is_there = |device: &DeviceId| rights.is_everything() || entries.iter().any(|e| e.thing.device == *device);
+        let may_move = |m: &Member| rights.of(&m.device, Some(&m.property)) == Right::Write && is_there(&m.device);
+        let may = |scene: &&Scene| scene.members.iter().all(may_move);
         let scenes =
             if scenes.iter().all(|scene| may(&scene)) { scenes } else { scenes.iter().filter(may).cloned().collect() };
         let called = |room: &Label, here: &str| [&room.en, &room.zh].iter().any(|name| folded(name) == folded(here));
