@@ -571,6 +571,7 @@ impl Actor for Device {
             #[cfg(test)]
             DeviceMsg::Crash => panic!("crashed on purpose"),
         };
+        self.shared.lock().memory.happens(&input);
         self.feed(state, now, input);
         self.publish(state, now);
         state.followed.tell(&state.twin, now, |op| state.replies.contains_key(op));

@@ -149,6 +149,37 @@ pub struct Memory {
     pub ended: Vec<(Instant, Left)>,
 }
 
+impl Memory {
+    /// Notes what an actor is about to take in, as far as it is true even if the actor crashes over it: a connection that its
+    /// successor does not know of would end with the one before.
+    pub fn happens(&mut self, input: &Input) {
+        match input {
+            Input::Connected { connection } => (self.connection, self.session) = (Some(*connection), None),
+            Input::Disconnected { connection } => {
+                if self.connection == Some(*connection) {
+                    (self.connection, self.session) = (None, None);
+                }
+            }
+            Input::Set { .. }
+            | Input::Run { .. }
+            | Input::Query { .. }
+            | Input::Cancel { .. }
+            | Input::Greeted { .. }
+            | Input::Heard(_)
+            | Input::Unreadable
+            | Input::Written { .. }
+            | Input::NotWritten { .. }
+            | Input::Verified { .. }
+            | Input::BusDown
+            | Input::BusUp
+            | Input::Restored(_)
+            | Input::ShutDown
+            | Input::Removed
+            | Input::Tick => {}
+        }
+    }
+}
+
 /// What a crashed actor left of one operation, for one of its callers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Left {

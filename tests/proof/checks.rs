@@ -322,6 +322,11 @@ fn a_revert_is_noticed(house: &mut House, moment: &Moment) {
     let Some((op, value, at)) = &unit.claimed else { return };
     let newest = unit.last_word.as_ref().filter(|word| word.seq == seq && unit.hub_boot == Some(boot));
     let Some(word) = newest.filter(|word| word.relay != *value) else { return };
+    let told = moment.effects.iter().any(|e| matches!(e, Effect::Reverted { .. }));
+    if told {
+        unit.claimed = None;
+        return;
+    }
     let ignored = moment.effects.iter().any(|e| matches!(e, Effect::Ignored(_)));
     let watched = house.now.saturating_sub(*at) < 590_000;
     let in_flight = unit.active.iter().map(|op| &house.calls[op]).any(|call| {
@@ -335,9 +340,7 @@ fn a_revert_is_noticed(house: &mut House, moment: &Moment) {
     if ignored || in_flight || !watched {
         return;
     }
-    let told = moment.effects.iter().any(|e| matches!(e, Effect::Reverted { .. }));
-    assert!(told, "{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
-    unit.claimed = None;
+    panic!("{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
 }
 
 fn claim(house: &mut House, moment: &Moment) {

@@ -33,6 +33,7 @@ impl House {
         let now = self.time(self.now);
         self.note_fault(unit, Fault::Actor);
         let mut memory = self.units[unit].twin.memory(now);
+        memory.happens(over);
         if let Some((Asked { op, caller, what, wish, .. }, _)) = asked(&self.units[unit].twin, over) {
             let settled = Settled::unknown(op, self.units[unit].id.clone(), what, wish);
             memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });

@@ -309,3 +309,20 @@ fn s5_4_how_long_the_run_before_would_have_taken_is_not_said_of_the_next() {
     bench.hello(210, OFF, None);
     assert_eq!(bench.check(220, "a").eta, None);
 }
+
+/// Found by the simulator, seed 106074: the actor crashed over the news of a connection, and the end of the one before took the
+/// device away from its successor for ever.
+#[test]
+fn s5_8_a_connection_that_opens_as_the_actor_crashes_is_its_successors() {
+    let mut bench = Bench::relay();
+    let mut memory = bench.twin.memory(bench.time(100));
+    let before = memory.connection.expect("it is connected");
+    memory.happens(&Input::Connected { connection: before + 1 });
+    bench.at(100, Input::Restored(memory));
+    bench.hello(200, OFF, None);
+    bench.at(300, Input::Disconnected { connection: before });
+    assert_eq!(bench.twin.presence(), truetwin::twin::words::Presence::Online);
+    let mut memory = bench.twin.memory(bench.time(400));
+    memory.happens(&Input::Disconnected { connection: before + 1 });
+    assert_eq!((memory.connection, memory.session), (None, None));
+}
