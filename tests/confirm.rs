@@ -22,7 +22,7 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value as Json, json};
-use truetwin::sim::Kind;
+use truetwin::{sim::Kind, twin::words::Presence};
 
 /// A person who needs no time: for what is not about how quick a yes is.
 const AT_ONCE: &str = "[confirm]\nearliest_ms = 0\n";
@@ -132,6 +132,42 @@ async fn s7_2_a_scene_with_a_lock_in_it_has_one_question() {
     assert_eq!((house.truth("front-door").0, house.truth("lamp").0), (0, 0), "nothing of it has moved");
     let done = confirm(&ann, &asked["code"]).await;
     assert_eq!((&done["success"], &done["confirmed"]), (&json!(true), &json!(2)), "{done}");
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_nothing_is_sent_to_a_member_of_a_scene_before_it_is_known_what_to_ask() {
+    let config = format!(
+        "{AT_ONCE}[timing]\nwait_online_ms = 0\njust_started_ms = 0\n[devices.front-door.properties.locked]\n\
+         confirm = \"press\"\npress_with = \"bell.presses\"\n[[scene]]\nname = \"coming home\"\n\
+         members = [{{ device = \"front-door\", property = \"locked\", value = false }}]"
+    );
+    let mut house = House::build(&config, &[Member::new("bell", Kind::Button)]).await;
+    let password = house.introduce("front-door").await;
+    let ann = house.caller().await;
+    let home = async || ann.call("activate_scene", json!({"scene": "coming home"})).await;
+    let silent = home().await;
+    assert_eq!((&silent["result"], &silent["code"]), (&json!("failed"), &Json::Null), "{silent}");
+    house.start(FRONT_DOOR, &password);
+    house.presence("front-door", Presence::Online).await;
+    is_question(&home().await, "press");
+    assert_eq!(house.truth("front-door"), (0, true), "still locked, and never moved");
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_a_garage_door_has_no_way_past_the_press_of_its_owner() {
+    let config = format!(
+        "{AT_ONCE}[devices.garage.properties.door]\nconfirm = \"press\"\npress_with = \"bell.presses\"\n\
+         by_action = \"true = pulse, false = pulse\""
+    );
+    let house = House::build(&config, &[GARAGE, Member::new("bell", Kind::Button)]).await;
+    let ann = house.caller().await;
+    is_question(&ann.switch("garage", "open").await, "press");
+    let pulse = ann.call("run_device_action", json!({"device": "garage", "action": "pulse"})).await;
+    is_question(&pulse, "press");
+    is_question(&confirm(&ann, &pulse["code"]).await, "press");
+    assert_eq!(house.truth("garage").0, 0);
     house.take_down().await;
 }
 

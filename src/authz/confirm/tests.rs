@@ -219,3 +219,26 @@ fn s7_2_open_questions_are_bounded_and_the_oldest_is_forgotten() {
     assert_eq!(say("caller 0"), Err(Denied::Wrong { left: 0 }));
     assert_eq!(say("caller 1"), Ok(Confirmed(1)));
 }
+
+#[test]
+fn s7_2_a_yes_to_less_is_no_yes_to_more() {
+    let thing = |name: &str| (DeviceId::new(name).unwrap(), "p".into());
+    let plain = Demand { asked: vec![thing("lock")], ..Demand::default() };
+    let spoken = Demand { spoken: true, ..plain.clone() };
+    let pressed = Demand { presses: vec![thing("bell")], ..plain.clone() };
+    let wider = Demand { asked: vec![thing("lock"), thing("gate")], ..plain.clone() };
+    let nothing = Demand::default();
+    for (agreed, needed, covers) in [
+        (&plain, &plain, true),
+        (&plain, &nothing, true),
+        (&plain, &spoken, false),
+        (&plain, &pressed, false),
+        (&plain, &wider, false),
+        (&spoken, &plain, true),
+        (&pressed, &spoken, false),
+        (&wider, &plain, true),
+        (&nothing, &plain, false),
+    ] {
+        assert_eq!(agreed.covers(needed), covers, "{agreed:?} {needed:?}");
+    }
+}
