@@ -55,10 +55,12 @@ impl Ingress {
         match message {
             FromDevice::Connected { device, connection, version } => {
                 tracing::info!(device = %device, version = version.as_str(), "connected");
+                self.reconnected(&device);
                 self.tell(&device, DeviceMsg::Connected(connection));
             }
             FromDevice::Disconnected { device, connection, why } => {
                 tracing::info!(device = %device, why = why.as_str(), "disconnected");
+                self.reconnected(&device);
                 self.tell(&device, DeviceMsg::Disconnected(connection));
             }
             FromDevice::Event { device, payload, retained, receipt, .. } => {
@@ -99,13 +101,16 @@ impl Ingress {
                         receipt.taken();
                     }
                     Heard::Hello(mut hello) => {
+                        self.presses.greeted(&id, &hello.boot, hello.seq);
                         self.note_buttons(&id, &hello.status, false);
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
                         self.fleet.tell(&id, DeviceMsg::Greeted(hello, receipt));
                     }
                     Heard::Report(report) => {
-                        self.note_buttons(&id, &report.status, by_hand(&report));
+                        if self.presses.is_news(&id, &report.boot, report.seq) {
+                            self.note_buttons(&id, &report.status, by_hand(&report));
+                        }
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
                     }
                 }
@@ -117,6 +122,12 @@ impl Ingress {
                 self.tell(device, DeviceMsg::Unreadable);
                 receipt.taken();
             }
+        }
+    }
+
+    fn reconnected(&self, device: &str) {
+        if let Ok(id) = DeviceId::new(device) {
+            self.presses.reconnected(&id);
         }
     }
 

@@ -1,4 +1,7 @@
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use proptest::{prelude::*, sample::select};
 
@@ -143,6 +146,25 @@ fn s7_2_a_press_is_by_hand_and_newer_than_the_question() {
     assert!(pressed("down", 50) && !pressed("down", 60), "letting go is no press");
     presses.reported(&bell, "other", &Value::Bool(true), true, start);
     assert!(!pressed("other", 0));
+}
+
+#[test]
+fn s7_2_a_report_that_comes_again_or_from_before_is_no_news_of_a_press() {
+    let (bell, boot) = (DeviceId::new("bell").expect("an id"), Arc::<str>::from("b1"));
+    let presses = Presses::of([(bell.clone(), "down".into())]);
+    let news = |boot, seq| presses.is_news(&bell, boot, seq);
+    assert!(!news("b1", 1), "it has not greeted");
+    presses.greeted(&bell, &boot, 2);
+    assert!(!news("b1", 2) && news("b1", 3) && news("b1", 5), "newer than its greeting, and than one another");
+    assert!(!news("b1", 5) && !news("b1", 4) && !news("b0", 9), "told again, overtaken, of another run");
+    presses.reconnected(&bell);
+    assert!(!news("b1", 6), "what it still had to tell when it came back");
+    presses.greeted(&bell, &boot, 2);
+    assert!(!news("b1", 6), "nor after a greeting of before");
+    presses.greeted(&bell, &boot, 7);
+    assert!(!news("b1", 6) && news("b1", 8));
+    presses.greeted(&bell, &"b2".into(), 1);
+    assert!(news("b2", 2) && !news("b1", 9));
 }
 
 #[test]
