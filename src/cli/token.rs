@@ -11,6 +11,7 @@ use crate::{
     names::Lang,
 };
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> {
     let (request, json) = match command {
         TokenCommand::Add { name, devices, read, lang, json } => {
@@ -31,7 +32,13 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
         Response::Tokens { tokens } if json => say(&format!("{}\n", serde_json::json!(tokens))),
         Response::Tokens { tokens } => say(&list(&tokens)),
         Response::Removed { device } => say(&format!("{device} is revoked; whoever has it may nothing any more\n")),
-        other => unexpected(&other),
+        other @ (Response::Device { .. }
+        | Response::Devices { .. }
+        | Response::Answer { .. }
+        | Response::Endpoint { .. }
+        | Response::Endpoints { .. }
+        | Response::Disputed { .. }
+        | Response::Error { .. }) => unexpected(&other),
     }
 }
 

@@ -124,6 +124,9 @@ fn read_one(text: &str) -> Option<BTreeMap<String, &RawValue>> {
     serde_json::from_str(text).ok()
 }
 
+/// What a relay's server once put among the arguments by itself; no model wrote it, so no model may be told that it is wrong.
+const PUT_IN_BY_SERVERS: &str = "mac_address";
+
 /// A call's tool and arguments. Members beside them (`serialNumber`, `_meta`) are not ours; no arguments are none.
 fn call(params: Option<&RawValue>) -> Option<Call> {
     #[derive(serde::Deserialize)]
@@ -132,7 +135,9 @@ fn call(params: Option<&RawValue>) -> Option<Call> {
         arguments: Option<JsonObject>,
     }
     let Params { name, arguments } = serde_json::from_str(params?.get()).ok()?;
-    Some(Call::new(&name, arguments.unwrap_or_default()))
+    let mut arguments = arguments.unwrap_or_default();
+    arguments.remove(PUT_IN_BY_SERVERS);
+    Some(Call::new(&name, arguments))
 }
 
 /// Codes of JSON-RPC 2.0, section 5.1.

@@ -124,3 +124,32 @@ async fn tell(mut steps: mpsc::Receiver<Step>, peer: Peer<RoleServer>, token: Pr
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_does_not_read_costs_so_many_steps_and_no_waiting() {
+        let (progress, mut told) = Progress::new();
+        for answered in 1..=1_000 {
+            progress.tell(Step::Members { answered, of: 1_000 });
+        }
+        let mut kept = 0;
+        while told.try_recv().is_ok() {
+            kept += 1;
+        }
+        assert_eq!(kept, UNTOLD_MAX);
+    }
+
+    #[test]
+    fn each_stage_is_further_than_the_one_before_and_none_says_that_anything_was_done() {
+        let steps: Vec<Step> = Stage::ALL.iter().map(|stage| Step::Stage(*stage)).collect();
+        assert!(steps.windows(2).all(|pair| pair[0].measure().0 < pair[1].measure().0));
+        for (step, lang) in steps.iter().flat_map(|step| [(step, Lang::En), (step, Lang::Zh)]) {
+            let said = step.say(lang);
+            let claims = ["done", "turned on", "success", "已打开", "打开了", "成功", "完成", "好的"];
+            assert!(!claims.iter().any(|claim| said.contains(claim)), "{said}");
+        }
+    }
+}

@@ -50,3 +50,15 @@ def test_a_switch_and_a_failure_reach_a_person_at_the_command_line(target, tmp_p
     assert code == 5, "the Inspector's code for a tool that answers with an error"
     told = answer["structuredContent"]
     assert (told["success"], told["outcome"], told["reason"]) == (False, "failed", "stuck")
+
+
+def test_devices_are_resources_that_can_be_listed_and_read(target, tmp_path):
+    code, listed, complaints = inspector(tmp_path, target, "--method", "resources/list")
+    assert code == 0, complaints
+    assert [r["uri"] for r in listed["resources"]] == ["twin://devices/lamp", "twin://devices/pump"]
+    code, listed, complaints = inspector(tmp_path, target, "--method", "resources/templates/list")
+    assert code == 0 and listed["resourceTemplates"][0]["uriTemplate"] == "twin://devices/{id}", complaints
+    code, read, complaints = inspector(tmp_path, target, "--method", "resources/read", "--uri", "twin://devices/lamp")
+    assert code == 0, complaints
+    twin = json.loads(read["contents"][0]["text"])
+    assert twin["id"] == "lamp" and twin["online"] and twin["properties"]["relay"]["value"] == "off", twin

@@ -52,6 +52,9 @@ fn the_frames_of_both_kinds_are_read() {
     let escaped = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t","arguments":{"device":"\u5f71\u97f3"}}}"#;
     let Incoming::Call(_, call) = read(escaped) else { panic!() };
     assert_eq!(call.arguments["device"], "影音");
+    let stuffed =
+        r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"mac_address":"00:11","device":"灯"}}}"#;
+    assert!(matches!(read(stuffed), Incoming::Call(_, call) if call.arguments.len() == 1));
     for none in [
         r#"{"id":1,"method":"tools/call","params":{"name":"t"}}"#,
         r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":null}}"#,
