@@ -11,7 +11,6 @@ use crate::{
     names::Lang,
 };
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> {
     let (request, json) = match command {
         TokenCommand::Add { name, devices, read, lang, json } => {

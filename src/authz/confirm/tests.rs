@@ -244,7 +244,7 @@ fn s7_2_open_questions_are_bounded_and_the_oldest_is_forgotten() {
 
 #[test]
 fn s7_2_a_yes_to_less_is_no_yes_to_more() {
-    let thing = |name: &str| (DeviceId::new(name).unwrap(), "p".into());
+    let thing = |name: &str| (DeviceId::new(name).expect("an id"), "p".into());
     let plain = Demand { asked: vec![thing("lock")], ..Demand::default() };
     let spoken = Demand { spoken: true, ..plain.clone() };
     let pressed = Demand { presses: vec![thing("bell")], ..plain.clone() };
