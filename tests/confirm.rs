@@ -22,6 +22,7 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value as Json, json};
+use tokio_util::sync::CancellationToken;
 use truetwin::{sim::Kind, twin::words::Presence};
 
 /// A person who needs no time: for what is not about how quick a yes is.
@@ -219,6 +220,35 @@ async fn s7_2_a_spoken_code_is_never_told_and_guesses_are_counted() {
     is_question(&ben.switch("front-door", "unlocked").await, "spoken_code");
     assert_eq!(confirm(&ben, &json!("4711")).await["outcome"], "rate_limited", "the door itself is locked out");
     assert_eq!(house.truth("front-door"), (2, true));
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_what_is_said_at_one_box_does_not_release_what_another_box_has_asked_for() {
+    let file = code_file(0o600);
+    let config = format!(
+        "{AT_ONCE}code_file = {:?}\n[devices.front-door.properties.locked]\nconfirm = \"spoken_code\"\n\
+         [devices.back-door.properties.locked]\nconfirm = \"spoken_code\"\n\
+         [[endpoint]]\nname = \"home\"\nurl = \"ws://127.0.0.1:9/mcp/?token=t0\"\nboxes = 2",
+        file.path()
+    );
+    let house = House::build(&config, &[FRONT_DOOR, Member { device: "back-door", ..FRONT_DOOR }]).await;
+    let server = house.hub().parts().mcp_server(truetwin::mcp::Transport::Stdio);
+    let boxes = server.guest(truetwin::authz::Principal::Endpoint("home".into()), "").unwrap();
+    let call = async |tool: &str, arguments: Json| {
+        let call = truetwin::mcp::Call::new(tool, arguments.as_object().unwrap().clone());
+        server.call(&boxes, &call, &CancellationToken::new()).await.unwrap().structured
+    };
+    let asked = async |device: &str| call("switch_device", json!({"device": device, "to": "unlocked"})).await;
+    is_question(&asked("front-door").await, "spoken_code");
+    let guest = asked("back-door").await;
+    is_question(&guest, "spoken_code");
+    let said = call("confirm_operation", json!({"code": "4711"})).await;
+    assert_eq!(said["outcome"], "code_wrong", "it was said about the front door: {said}");
+    assert_eq!((house.truth("front-door").0, house.truth("back-door").0), (0, 0));
+    let both = format!("{} 4711", guest["code"].as_str().unwrap());
+    assert_eq!(call("confirm_operation", json!({"code": both})).await["success"], true, "with its question's word");
+    assert_eq!((house.truth("front-door").0, house.truth("back-door").0), (0, 1));
     house.take_down().await;
 }
 

@@ -30,7 +30,15 @@ async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option
         Request::TokenAdd { name: name.to_owned(), devices: listed(devices), read: listed(read), language: None };
     match ask(house, request).await {
         control::Response::Token { token, .. } => token.reveal().to_owned(),
-        other => panic!("{other:?}"),
+        other @ (control::Response::Device { .. }
+        | control::Response::Devices { .. }
+        | control::Response::Removed { .. }
+        | control::Response::Answer { .. }
+        | control::Response::Endpoint { .. }
+        | control::Response::Endpoints { .. }
+        | control::Response::Tokens { .. }
+        | control::Response::Disputed { .. }
+        | control::Response::Error { .. }) => panic!("{other:?}"),
     }
 }
 

@@ -179,7 +179,7 @@ pub(super) fn confirmed(desk: &Desk<'_>, house: &House, code: &str) -> Result<(R
     let open = questions.open(caller).map(|(request, demand, put)| (request.clone(), demand.clone(), put));
     let pressed = open.as_ref().is_some_and(|(_, demand, put)| confirmer.pressed(demand, *put));
     let secret = confirmer.secret.as_ref();
-    let denied = match questions.confirm(caller, code, secret, pressed, desk.caller.is_shared(), Instant::now()) {
+    let denied = match questions.confirm(caller, code, secret, pressed, desk.several, Instant::now()) {
         Ok(Confirmed(request)) => {
             if let Some((_, demand, _)) = &open {
                 let (spoken, press) = (demand.spoken, !demand.presses.is_empty());
@@ -226,7 +226,7 @@ fn refusal(denied: Denied) -> Refusal {
 fn by_model(desk: &Desk<'_>, house: &House, request: &Request, demand: Demand, asking: Asking) -> Gate {
     let (code, caller) = (crate::random::id(CODE_BYTES), desk.caller);
     // A spoken code is the person's alone; only where callers cannot be told apart a word of ours goes in front of it.
-    let told = !demand.spoken || caller.is_shared();
+    let told = !demand.spoken || desk.several;
     desk.confirmer.questions().put(&caller.0, request.clone(), demand, &code, Instant::now());
     let refused = Refusal::ConfirmationRequired.word();
     desk.observer.refused(refused);

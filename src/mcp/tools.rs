@@ -51,6 +51,8 @@ pub(super) struct Desk<'a> {
     pub(super) person: &'a Person,
     /// Who asks.
     pub(super) caller: &'a Caller,
+    /// Whether that may be several people ([`super::Guest`]).
+    pub(super) several: bool,
     /// How long its calls may take; what was agreed to begins anew.
     pub(super) answer_within: Duration,
 }
