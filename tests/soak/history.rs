@@ -37,8 +37,8 @@ pub(crate) enum End {
     Answered(Json),
     /// The caller stopped waiting.
     Vanished,
-    /// The connection broke.
-    Broken(String),
+    /// The connection broke, or nothing came.
+    Broken(#[expect(dead_code, reason = "shown where the call is")] String),
 }
 
 /// A call.

@@ -6,6 +6,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -36,16 +37,16 @@ pub(crate) fn signal(pid: u32, name: &str) {
 }
 
 /// A port that nobody listens on, below those that the system gives to outgoing connections: it is free again after each kill.
+/// None is given twice.
 pub(crate) fn free_port() -> SocketAddr {
-    (0_u32..)
-        .map(|tried| {
-            SocketAddr::from((
-                [127, 0, 0, 1],
-                15_000 + u16::try_from((std::process::id() * 31 + tried * 7) % 17_000).unwrap(),
-            ))
-        })
-        .find(|address| TcpListener::bind(address).is_ok())
-        .unwrap()
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let at = (std::process::id() * 31 + GIVEN.fetch_add(1, Ordering::Relaxed) * 7) % 17_000;
+        let address = SocketAddr::from(([127, 0, 0, 1], 15_000 + u16::try_from(at).unwrap()));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// The library that shifts a process's wall clock (Debian's package faketime); without it that fault is left out.

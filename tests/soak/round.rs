@@ -67,7 +67,7 @@ impl House {
         let (mqtt, begun) = (hub::free_port(), Instant::now());
         // The devices' passwords, while no hub runs: that makes the folder.
         let secrets: Vec<_> = DEVICES.iter().map(|(name, _)| hub::add(folder.path(), &data, name)).collect();
-        let hub = Hub::start(folder.path(), &data, mqtt, other_port(mqtt)).await;
+        let hub = Hub::start(folder.path(), &data, mqtt, hub::free_port()).await;
         let proxy = Proxy::start(seed, mqtt).await;
         let device = |((name, kind), secret): (&(&str, &str), &std::path::PathBuf)| {
             Device::start(name, kind, proxy.address, secret, begun)
@@ -233,16 +233,6 @@ fn journal_of(data: &Path, copy: &Path) -> rusqlite::Connection {
         let _there_may_be_no_log = fs::copy(data.join(file), copy.join(file));
     }
     rusqlite::Connection::open(copy.join("journal.db")).unwrap()
-}
-
-fn other_port(mqtt: SocketAddr) -> SocketAddr {
-    loop {
-        let address = hub::free_port();
-        if address != mqtt {
-            return address;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
 }
 
 /// One call to its end.
