@@ -116,8 +116,9 @@ impl House {
 
     /// `kill -9`, and a hub that begins anew on the same ports; what the dead one answered must be known to it.
     pub(crate) async fn die(&mut self) {
-        self.hub.kill();
+        // Before the signal: whoever loses its connection has lost it later than that.
         let died = self.now();
+        self.hub.kill();
         self.history.lives.last_mut().unwrap().1 = died;
         let open = self.left_behind();
         self.hub = Hub::start(self.folder.path(), &self.hub.data.clone(), self.mqtt, self.common.http).await;
