@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
+.PHONY: sim help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -35,6 +35,9 @@ clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPyt
 
 faults: ## every row of the fault table through real MCP and MQTT, as a table
 	cargo test --quiet --locked --profile ci --test faults -- --nocapture
+
+sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes; every order of events in the small. SEEDS=n FIRST=n
+	cargo test --quiet --locked --profile ci --package truetwin-proof --test proof -- --nocapture
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)

@@ -195,7 +195,7 @@ mod tests {
         let restored = DataFolder::open(&there).unwrap();
         assert_eq!(restored.hub_id(), hub);
         assert!(restored.epoch() > epoch + 1_000);
-        assert_eq!(restored.credentials().list(), [lamp.clone()]);
+        assert_eq!(restored.credentials().list(), std::slice::from_ref(&lamp));
         assert!(restored.credentials().verify(lamp.as_str(), secret.reveal().as_bytes()));
         assert!(there.join("devices.json.before-restore").exists(), "what was there is kept");
     }

@@ -32,8 +32,8 @@ use crate::{
     property::{Description, DeviceId, PropertyName, Value},
     twin::{
         Hears, Twin,
-        admission::Lasts,
         input::{Command, Effect, Found, Input, Left, Memory, Report},
+        ledger::Asked,
         owed::Owed,
         settings::Settings,
         view::View,
@@ -279,14 +279,17 @@ pub enum DeviceMsg {
 }
 
 impl DeviceMsg {
-    /// Which operation a message asks for, for whom, on what, to which value, and whether it must be recorded first.
-    fn asks(&self, twin: &Twin) -> Option<Asked> {
-        if let Self::Set { op, caller, wish, .. } = self {
-            let lasts = twin.is_recorded_first(&wish.property);
-            return Some((op.clone(), caller.clone(), wish.property.clone(), wish.target.value().cloned(), lasts));
+    /// Which operation a message asks for, and when its caller must have its answer.
+    fn asks(&self, twin: &Twin) -> Option<(Asked, Instant)> {
+        if let Self::Set { op, caller, wish, answer_by, .. } = self {
+            let (what, wished) = (wish.property.clone(), wish.target.value().cloned());
+            let first = twin.is_recorded_first(&what);
+            return Some((Asked { op: op.clone(), caller: caller.clone(), what, wish: wished, first }, *answer_by));
         }
-        if let Self::Run { op, caller, action, .. } = self {
-            return Some((op.clone(), caller.clone(), action.clone(), None, twin.is_action_recorded_first(action)));
+        if let Self::Run { op, caller, action, answer_by, .. } = self {
+            let first = twin.is_action_recorded_first(action);
+            let (op, caller, what) = (op.clone(), caller.clone(), action.clone());
+            return Some((Asked { op, caller, what, wish: None, first }, *answer_by));
         }
         None
     }
@@ -296,9 +299,6 @@ impl DeviceMsg {
         if let Self::Set { port, .. } | Self::Run { port, .. } = self { !port.is_closed() } else { false }
     }
 }
-
-/// See [`DeviceMsg::asks`].
-type Asked = (OpId, CallerId, PropertyName, Option<Value>, Option<Lasts>);
 
 /// The actor.
 pub struct Device {
@@ -362,7 +362,7 @@ impl Device {
                     metrics.call_refused(refusal.word());
                 }
                 if let Some(waiting) = state.replies.remove(&op) {
-                    state.book.answer(&state.twin, metrics, &op, waiting, reply);
+                    state.book.answer(&state.twin, metrics, waiting, reply);
                 }
             }
             Effect::State { op, state: report } => {
@@ -542,7 +542,7 @@ impl Actor for Device {
             DeviceMsg::Cancel(op) => {
                 state.replies.remove(&op);
                 state.questions.remove(&op);
-                state.book.given_up(&op);
+                state.book.given_up(&self.id, &op);
                 (Input::Cancel { op }, None, None)
             }
             DeviceMsg::Connected(connection) => (Input::Connected { connection }, None, None),

@@ -39,6 +39,7 @@
 //! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs`, `tests/utterances.rs` |
 //! | a fact of a device's resource | `answer/twin.rs`, [`twin::view`] | `tests/resources.rs` |
 //! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
+//! | what an access point does or wants | [`endpoint`], a fake of it in `tests/endpoints/` | `tests/endpoints.rs` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
 //! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |

@@ -7,6 +7,7 @@ use std::{fmt::Write as _, fs, path::Path, sync::Arc, time::Duration};
 use serde_json::Value as Json;
 use truetwin::{
     answer::{self, MemberReply, Naming, Rendered, Row},
+    authz::{Policy, Scope, Selection},
     fleet::Card,
     mcp::{House, tool_list},
     names::{Label, Lang, Member, Name, Scene},
@@ -147,6 +148,35 @@ fn the_catalogue_of_a_home_is_the_golden_one() {
         let text = serde_json::to_string_pretty(&catalogue(&home(), lang)).expect("tools serialise");
         golden(file, &format!("{text}\n"));
     }
+}
+
+#[test]
+fn the_catalogues_of_callers_are_the_golden_ones() {
+    let of = |names: &[&str]| Selection::Of(names.iter().map(|name| (*name).to_owned()).collect());
+    let callers = [
+        // Who may only look.
+        ("catalogue.reader.zh.json", Lang::Zh, Scope { read: Selection::All, write: of(&[]) }),
+        // A voice box in the bedroom that may also switch lights anywhere.
+        ("catalogue.bedroom.en.json", Lang::En, Scope { read: of(&[]), write: of(&["bedroom", "all lights"]) }),
+        // Who may look everywhere and move one thing.
+        ("catalogue.guest.en.json", Lang::En, Scope { read: Selection::All, write: of(&["floor lamp"]) }),
+        ("catalogue.nobody.en.json", Lang::En, Scope::nothing()),
+    ];
+    for (file, lang, scope) in callers {
+        let house = House::of(&home(), scenes(), &Policy { scope, lang, ..Policy::default() });
+        golden(file, &format!("{}\n", serde_json::to_string_pretty(&tool_list(&house)).expect("tools serialise")));
+    }
+}
+
+#[test]
+fn who_may_move_nothing_has_three_tools() {
+    let names = |scope: Scope| -> Vec<String> {
+        let house = House::of(&home(), scenes(), &Policy { scope, ..Policy::default() });
+        tool_list(&house).into_iter().map(|tool| tool.name.into_owned()).collect()
+    };
+    let reader = Scope { read: Selection::All, write: Selection::Of(Vec::new()) };
+    assert_eq!(names(reader), ["find_devices", "get_device_state", "ping"]);
+    assert_eq!(names(Scope::nothing()), ["find_devices", "ping"]);
 }
 
 /// A home of so many devices in eight rooms, of all sorts, each with a name of an everyday length.
@@ -801,6 +831,7 @@ fn refusals(table: &mut String) {
             Role::Heater,
         ),
         (Refusal::Forbidden { property: "motion".into() }, Role::Sensor),
+        (Refusal::ActsOnly { property: "door".into(), actions: vec!["pulse".into()] }, Role::Door),
         (Refusal::Offline { last_heard: Some(Duration::from_secs(720)) }, Role::Light),
         (Refusal::Offline { last_heard: None }, Role::Light),
         (Refusal::CodeWrong { left: 2 }, Role::Door),
@@ -916,8 +947,8 @@ fn reads(table: &mut String) {
     row(table, "nothing found", |lang| answer::list(Vec::new(), 0, true, lang));
     row(table, "no devices", |lang| answer::list(Vec::new(), 0, false, lang));
     row(table, "ping", |lang| answer::pong("truetwin", lang));
-    row(table, "no operation of a device", |lang| answer::nothing_known(Some(&named(Role::Light, lang)), lang));
-    row(table, "no operation of the caller", |lang| answer::nothing_known(None, lang));
+    row(table, "no operation of a device", |lang| answer::nothing_known(None, Some(&named(Role::Light, lang)), lang));
+    row(table, "no operation of the caller", |lang| answer::nothing_known(None, None, lang));
     row(table, "the hub failed", answer::internal);
     row(table, "the hub is not there", answer::no_hub);
 }

@@ -375,6 +375,20 @@ fn s2_9_one_name_serves_both_languages_and_without_one_the_id_is_the_name() {
 }
 
 #[test]
+fn what_is_probably_not_meant_is_noted() {
+    let text = "[devices.a]\nname = \"lamp\"\n[devices.b]\nname = \"lamp\"\n[devices.c]\nname = \"lamp\"\nroom = \"hall\"\n\
+                [[endpoint]]\nname = \"e\"\nroom = \"hall\"\nboxes = 2\n";
+    let notes = Config::parse("f", text).unwrap().notes();
+    assert_eq!(
+        notes,
+        [
+            "a and b are both called lamp: they can be told apart by id only",
+            "endpoint e: room hall does nothing while 2 boxes speak through it",
+        ]
+    );
+}
+
+#[test]
 fn a_file_that_is_not_there_or_no_text_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.toml");

@@ -13,7 +13,7 @@ use std::{
 
 use house::{Caller, House, Member, until};
 use rmcp::{
-    ClientHandler, ErrorData, RoleClient,
+    ClientHandler, ErrorData, RoleClient, ServiceExt as _,
     model::{
         CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
         Implementation, ProtocolVersion,
@@ -297,6 +297,41 @@ async fn s7_2_a_client_that_shows_forms_asks_the_person_itself() {
         forms.client.cancel().await.unwrap();
         house.take_down().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_a_client_on_standard_input_shows_forms_as_well() {
+    let house = House::build("", &[FRONT_DOOR]).await;
+    let (here, there) = tokio::io::duplex(65_536);
+    let server = house.hub().parts().mcp_server(truetwin::mcp::Transport::Stdio);
+    let serving = tokio::spawn(async move { server.serve(here).await.unwrap().waiting().await });
+    let was_asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let human = Human { says: yes(), was_asked: was_asked.clone() };
+    let client = human.serve(there).await.unwrap();
+    let forms = Forms { client, was_asked };
+    assert_eq!(forms.unlock().await["success"], true);
+    assert_eq!(forms.was_asked().len(), 1);
+    forms.client.cancel().await.unwrap();
+    serving.await.unwrap().unwrap();
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_an_answer_to_another_question_carries_out_nothing() {
+    let house = House::build("", &[FRONT_DOOR]).await;
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let forms = Forms::open(&house, ClientLifecycleMode::Discover { preferred_versions }, yes()).await;
+    // What a client makes up, without having been asked or for another command.
+    let said = [("confirmation".to_owned(), json!({"action": "accept", "content": {"confirm": true}}))];
+    let arguments = json!({"device": "front-door", "to": "unlocked"});
+    let params = CallToolRequestParams::new("switch_device")
+        .with_arguments(arguments.as_object().unwrap().clone())
+        .with_input_responses(said.into())
+        .with_request_state("00112233445566778899aabbccddeeff");
+    let answer = forms.client.call_tool(params).await.unwrap().structured_content.unwrap();
+    assert_eq!(answer["outcome"], "code_wrong", "{answer}");
+    assert_eq!((house.truth("front-door").0, forms.was_asked().len()), (0, 0));
+    house.take_down().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -49,6 +49,7 @@ async fn point(relay: Relay) -> Point {
             let counted = counted.clone();
             tokio::spawn(async move {
                 let mut path = String::new();
+                #[expect(clippy::result_large_err, reason = "the library wants it so")]
                 let seen = |request: &Request, response: Response| -> Result<Response, ErrorResponse> {
                     request.uri().path().clone_into(&mut path);
                     Ok(response)

@@ -24,6 +24,7 @@ async fn ask(house: &House, request: Request) -> control::Response {
     tokio::task::spawn_blocking(move || control::ask(&folder, &request)).await.unwrap().unwrap()
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option<&[&str]>) -> String {
     let listed = |names: Option<&[&str]>| names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let request =

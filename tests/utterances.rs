@@ -196,6 +196,7 @@ fn offered(refusal: &Refusal) -> Vec<String> {
         | Refusal::LockedOut { .. }
         | Refusal::Declined
         | Refusal::Forbidden { .. }
+        | Refusal::ActsOnly { .. }
         | Refusal::NotAccepted { .. }
         | Refusal::VerifierOffline { .. }
         | Refusal::Offline { .. }

@@ -30,7 +30,7 @@ impl Voice<'_> {
                 format!("{the} is {}; a sensor sees it.", if on { "lit" } else { "dark" }),
             ),
             (Evidence::Sensor, Role::Lock) => (
-                format!("{n}{}了，传感器也看到了。", if on { "锁上" } else { "打开" }),
+                format!("{n}{}了，传感器也看到了。", if on { "上锁" } else { "开锁" }),
                 format!("{the} is {word}; a sensor sees it."),
             ),
             (Evidence::Sensor, _) => (

@@ -54,6 +54,13 @@ fn rendered(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         (false, false) if settled.kept => (voice.kept(), Some(voice.kept_note())),
         (false, false) => (voice.say(), voice.note()),
     };
+    let joined = settled.joined.as_ref().map(|_| {
+        pick(lang, "别人已经要求了同样的，这是同一次操作。", "Somebody else wished the same: it is one operation.")
+    });
+    let note = match (note, joined) {
+        (Some(note), Some(joined)) => Some(format!("{note}{}{joined}", pick(lang, "", " "))),
+        (note, joined) => note.or(joined).map(str::to_owned),
+    };
     let found = settled.found.as_ref();
     let evidence = if success { evidence(settled) } else { Evidence::None };
     let facts = Facts {
@@ -94,7 +101,7 @@ fn rendered(settled: &Settled, naming: &Naming, lang: Lang) -> Rendered {
         skipped: skipped(&settled.stages, settled.stage),
         ..Facts::default()
     };
-    Rendered::new(result, next, say, note.map(str::to_owned), facts, lang)
+    Rendered::new(result, next, say, note, facts, lang)
 }
 
 /// Whether a device of which nobody knows what it did may still begin: a board of level 1 counts no lateness, so of it that

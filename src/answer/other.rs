@@ -69,6 +69,11 @@ pub fn state(report: &StateReport, description: Option<&Description>, naming: &N
             "正有一个操作在进行，状态可能马上会变。",
             "An operation is going on; the state may change at once.",
         )),
+        (true, true, Trust::Now) if !report.amended.is_empty() => Some(pick(
+            lang,
+            "amended 里的操作，以前的回答不再对了，要说出来。",
+            "What was answered of the operations in amended no longer holds: say so.",
+        )),
         (true, true, Trust::Now) => None,
         (true, true, Trust::Old) => Some(pick(lang, "不要说“现在是”。", "Do not say that it is so now.")),
         (true, true, Trust::Unknown) => Some(pick(lang, "要说不知道。", "Say that it is not known.")),
@@ -333,8 +338,11 @@ pub fn pong(hub: &str, lang: Lang) -> Rendered {
     Rendered::new(ResultWord::Confirmed, Next::None, say, Some(note), facts, lang)
 }
 
-/// Renders that no operation is known: of the device, or of this caller where none is named.
-pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
+/// How much of an id that is none an answer repeats, characters.
+const SENT_CHARS_MAX: usize = 32;
+
+/// Renders that no operation is known (of the id that was asked for, if one was): of the device, or of this caller where none is named.
+pub fn nothing_known(asked: Option<&str>, naming: Option<&Naming>, lang: Lang) -> Rendered {
     let say = match (naming, lang) {
         (Some(n), Lang::Zh) => format!("没有记下{}的操作，要问的是哪一次？", n.spoken),
         (Some(n), Lang::En) => format!("No operation of {} is known; which one is meant?", the(&n.spoken, false)),
@@ -346,6 +354,8 @@ pub fn nothing_known(naming: Option<&Naming>, lang: Lang) -> Rendered {
         outcome: Some(RefusalWord::InvalidValue.as_str()),
         stage: Some(Stage::Admission.as_str()),
         device: naming.map(|n| n.device.clone()),
+        parameter: asked.map(|_| "operation".to_owned()),
+        sent: asked.map(|asked| asked.chars().take(SENT_CHARS_MAX).collect()),
         ..Facts::default()
     };
     Rendered::new(ResultWord::AskUser, Next::AnswerQuestion, say, None, facts, lang)

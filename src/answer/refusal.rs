@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    Facts, MASKED, Naming, Rendered, millis, of_refusal,
+    Facts, MASKED, Naming, Rendered, millis,
+    mistakes::{mistake_note, noun},
+    of_refusal,
     operation::pick,
     speech::{ago, choices, names, number, span, spoken, the},
     terms,
@@ -28,7 +30,10 @@ pub fn refusal(refusal: &Refusal, naming: Option<&Naming>, lang: Lang) -> Render
     };
     let hidden = naming.is_some_and(|n| n.sensitive);
     let facts = Facts { sent: facts.sent.map(|sent| if hidden { MASKED.to_owned() } else { sent }), ..facts };
-    Rendered::new(result, next, voice.say(refusal), note(word, lang).map(str::to_owned), facts, lang)
+    // An empty list would read as if nothing at all were allowed.
+    let facts = Facts { allowed: facts.allowed.filter(|a| !a.is_empty()).map(|a| noun(a, lang)), ..facts };
+    let note = mistake_note(refusal, lang).or_else(|| note(word, lang));
+    Rendered::new(result, next, voice.say(refusal), note.map(str::to_owned), facts, lang)
 }
 
 /// The facts that a refusal carries, as fields.
@@ -60,6 +65,11 @@ fn facts(refusal: &Refusal) -> Facts {
             let (sent, allowed) = sent_and_allowed(error);
             Facts { parameter: Some(property.to_string()), sent: Some(sent), allowed: Some(allowed), ..none }
         }
+        Refusal::ActsOnly { property, actions } => Facts {
+            parameter: Some(property.to_string()),
+            allowed: Some(format!("run_device_action: {}", listed(actions))),
+            ..none
+        },
         Refusal::Forbidden { property } | Refusal::NotAccepted { property } | Refusal::StateUnknown { property } => {
             Facts { parameter: Some(property.to_string()), ..none }
         }
@@ -196,6 +206,21 @@ impl Voice<'_> {
                     format!("没有发出：{}的{zh}是新出现的，要先由主人同意。", self.name()),
                     format!("Nothing sent: {en} of {} is new and its owner has not accepted it.", self.object()),
                 )
+            }
+            Refusal::ActsOnly { actions, .. } => {
+                let all: Vec<&str> = actions.iter().map(AsRef::as_ref).collect();
+                let said = self.spoken_words(&all, terms::action);
+                match said.is_empty() {
+                    true => self.bare(RefusalWord::Forbidden),
+                    false => self.both(
+                        format!("没有发出：{}不能直接开关，它会{}。", self.name(), choices(&said, Lang::Zh)),
+                        format!(
+                            "Nothing sent: {} is not switched; it can: {}.",
+                            self.object(),
+                            choices(&said, Lang::En)
+                        ),
+                    ),
+                }
             }
             Refusal::UnknownProperty { known, .. } => {
                 let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();

@@ -143,7 +143,7 @@ pub fn action(name: &str, lang: Lang) -> Option<String> {
 /// A device may also write the Chinese word itself.
 fn term(terms: Terms, word: &str, lang: Lang) -> Option<String> {
     let is = |known: &&str| known.eq_ignore_ascii_case(word);
-    let (known, zh) = terms.iter().find(|(known, zh)| known.iter().any(|known| is(&known)) || *zh == word)?;
+    let (known, zh) = terms.iter().find(|(known, zh)| known.iter().any(is) || *zh == word)?;
     match lang {
         Lang::Zh => Some((*zh).to_owned()),
         Lang::En => known.first().map(|said| (*said).to_owned()),

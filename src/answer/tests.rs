@@ -7,7 +7,8 @@ use crate::{
     authz::Style,
     property::{DeviceId, Evidence, ValueError},
     twin::words::{
-        Attribution, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, StateReport, Trust,
+        Attribution, Measured, OpId, Outcome, Presence, Reading, Reason, Refusal, RefusalWord, Reply, Settled, Stage,
+        StateReport, Trust,
     },
 };
 
@@ -405,4 +406,57 @@ fn s8_1_stages_that_were_not_shown_are_named_as_skipped() {
     assert_eq!(skipped(&blind, Stage::WaitingDeviceAck), None, "it stopped where it was seen");
     let at_once = [at(Stage::WaitingBroker), at(Stage::WaitingDeviceAck), at(Stage::WaitingDeviceReport)];
     assert_eq!(skipped(&at_once, Stage::Settled), Some(vec!["waiting_device_start", "waiting_read_back"]));
+}
+
+#[test]
+fn s7_2_a_question_is_a_sentence_by_the_rules_and_never_holds_its_code() {
+    let wanted = [
+        Wanted::To(Value::Bool(true)),
+        Wanted::To(Value::Bool(false)),
+        Wanted::To(Value::Number(22.5)),
+        Wanted::To(Value::Text("cool".into())),
+        Wanted::By(-1.0),
+        Wanted::Other,
+        Wanted::Action,
+    ];
+    let cases = LANGS.into_iter().flat_map(|lang| ROLES.map(|role| (lang, role)));
+    for (lang, role, wanted) in cases.flat_map(|(lang, role)| wanted.clone().map(|wanted| (lang, role, wanted))) {
+        for (things, whole, spoken, pressed) in
+            [(1, false, false, false), (1, true, false, true), (6, true, true, false)]
+        {
+            let asking = Asking {
+                things: vec![(naming(role, lang), wanted.clone()); things],
+                whole: whole.then(|| (name(lang).to_owned(), true)),
+                spoken,
+                buttons: if pressed { vec![name(lang).to_owned()] } else { Vec::new() },
+                not_pressed: false,
+                code: Some("c0de4711".to_owned()),
+                open_for: Duration::from_secs(60),
+            };
+            let answer = question(&asking, lang);
+            check(&answer, name(lang), lang);
+            assert!(!answer.say.contains("c0de") && answer.result == ResultWord::AskUser, "{}", answer.say);
+            assert!(answer.for_endpoint(Style::Text).text.contains("\"code\":\"c0de4711\""));
+        }
+    }
+}
+
+#[test]
+fn facts_are_in_the_language_of_the_answer() {
+    let allowed = |error| {
+        let refused = Refusal::InvalidValue { property: "on".into(), error };
+        refusal(&refused, None, Lang::Zh).structured["allowed"].as_str().map(str::to_owned)
+    };
+    let wrong = |expected| ValueError::WrongKind { sent: "x".into(), expected };
+    for expected in
+        ["true or false", "a whole number", "a number", "one of its words", "a text", "a colour like #ff8800"]
+    {
+        let said = allowed(wrong(expected)).expect("something is allowed");
+        assert!(!said.contains(" or ") && !said.starts_with("a ") && !said.starts_with("one "), "{said}");
+    }
+    assert_eq!(allowed(ValueError::OutOfRange { sent: 5.0, min: 16.0, max: 30.0 }).as_deref(), Some("16 到 30"));
+    let empty = Refusal::UnknownProperty { asked: String::new(), known: Vec::new() };
+    assert!(refusal(&empty, None, Lang::En).structured.get("allowed").is_none());
+    let how = Refusal::InvalidArgument { parameter: "how", sent: "x".into(), allowed: "to, up_by".into() };
+    assert!(!refusal(&how, None, Lang::En).note.expect("a note").contains("Ask the user"));
 }

@@ -186,7 +186,9 @@ fn matter(reply: &Reply, lang: Lang) -> &'static str {
                 ("不能这样设", "cannot be set so")
             }
             Refusal::StateUnknown { .. } => ("没说现在的状态", "its state is not known"),
-            Refusal::Forbidden { .. } | Refusal::NotAccepted { .. } => ("不能改", "cannot be set"),
+            Refusal::Forbidden { .. } | Refusal::ActsOnly { .. } | Refusal::NotAccepted { .. } => {
+                ("不能改", "cannot be set")
+            }
             Refusal::ConfirmationRequired
             | Refusal::CodeWrong { .. }
             | Refusal::CodeExpired

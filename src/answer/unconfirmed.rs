@@ -165,7 +165,7 @@ impl Voice<'_> {
         let now_en = found(Lang::En);
         if self.settled.reason == Some(Reason::DidNotHold) {
             let tail_zh = now_zh.map(|v| format!("，现在是{v}")).unwrap_or_default();
-            let tail_en = now_en.map(|v| format!("; it is {v} now")).unwrap_or_default();
+            let tail_en = now_en.map(|v| format!("; it reads {v} now")).unwrap_or_default();
             return self.both(
                 format!("没稳住：{n}到过一下，又变回去了{tail_zh}。"),
                 format!("It did not hold: {} got there and went back{tail_en}.", self.object()),

@@ -45,7 +45,7 @@ pub use self::{
 use crate::{
     config::Config,
     control::{self, Request, Response},
-    data,
+    data, serve,
 };
 
 /// Runs a command.
@@ -81,7 +81,29 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Backup { file } => backup::make(&file, &folder()?),
         Command::Restore { file } => backup::restore(&file, &folder()?),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
-        Command::CheckConfig { config } => say(&Config::load(config.as_deref())?.in_force()),
+        Command::CheckConfig { config } => check_config(config.as_deref()),
+    }
+}
+
+/// Prints what is in force; what is probably not meant goes to stderr.
+fn check_config(file: Option<&Path>) -> anyhow::Result<Exit> {
+    let config = Config::load(file)?;
+    dialled(&config)?;
+    for note in config.notes() {
+        eprintln!("truetwin: note: {note}");
+    }
+    say(&config.in_force())
+}
+
+/// Whether the access points of a configuration can be dialled: their URLs and tokens.
+fn dialled(config: &Config) -> anyhow::Result<()> {
+    let (_, broken) = serve::configured::endpoints(config);
+    match broken.into_iter().next() {
+        None => Ok(()),
+        Some(error) => {
+            let message = format!("{:#}", anyhow::Error::new(error));
+            Err(Failure { exit: Exit::Usage, message }.into())
+        }
     }
 }
 
@@ -95,6 +117,7 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
         config.http.listen = address;
     }
     config.check()?;
+    dialled(&config)?;
     Ok(config)
 }
 

@@ -31,7 +31,14 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
         Response::Tokens { tokens } if json => say(&format!("{}\n", serde_json::json!(tokens))),
         Response::Tokens { tokens } => say(&list(&tokens)),
         Response::Removed { device } => say(&format!("{device} is revoked; whoever has it may nothing any more\n")),
-        other => unexpected(&other),
+        other @ (Response::Device { .. }
+        | Response::Devices { .. }
+        | Response::Answer { .. }
+        | Response::Endpoint { .. }
+        | Response::Endpoints { .. }
+        | Response::Disputed { .. }
+        | Response::BackedUp
+        | Response::Error { .. }) => unexpected(&other),
     }
 }
 

@@ -8,6 +8,7 @@
 //! Knows nothing of sockets, of the data folder or of devices that connect: it only says what the owner wants.
 
 mod callers;
+mod notes;
 mod overrides;
 mod read;
 mod rules;

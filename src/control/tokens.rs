@@ -18,7 +18,17 @@ pub fn on_tokens(tokens: &Tokens, now: &str, request: &Request) -> Option<Respon
             Ok(()) => Ok(Response::Removed { device: name.clone() }),
             Err(error) => Err(chain(&error)),
         },
-        _ => return None,
+        Request::DeviceAdd { .. }
+        | Request::DeviceList
+        | Request::DeviceRotate { .. }
+        | Request::DeviceRemove { .. }
+        | Request::Set { .. }
+        | Request::EndpointAdd { .. }
+        | Request::EndpointList
+        | Request::EndpointTest { .. }
+        | Request::EndpointRemove { .. }
+        | Request::Dispute { .. }
+        | Request::Backup { .. } => return None,
     };
     Some(result.unwrap_or_else(|message| Response::Error { message }))
 }

@@ -18,8 +18,8 @@ use crate::{
     twin::{
         Twin,
         admission::Lasts,
-        held::Kept,
         input::Left,
+        ledger::{Fact, Ledger},
         wish::CallerId,
         words::{OpId, Refusal, Reply, Settled},
     },
@@ -34,16 +34,11 @@ pub(super) struct Waiting {
     pub(super) answer_by: Instant,
 }
 
-/// One device's part of the journal.
+/// One device's part of the journal: what is to be written is the twin's [`ledger`]'s to say.
 #[derive(Default)]
 pub(super) struct Book {
     journal: Option<Journal>,
-    /// Operations that the journal has as taken in, by the ids of their callers' calls, with whose they are.
-    open: BTreeMap<OpId, CallerId>,
-    /// Those of them whose admission is still being written: the twin does not know them yet.
-    pending: BTreeSet<OpId>,
-    /// The set points as the journal has them.
-    held: BTreeMap<PropertyName, Kept>,
+    ledger: Ledger,
     /// The properties that the owner has yet to accept, as the journal has them.
     unaccepted: BTreeSet<PropertyName>,
     /// The values as the journal has them, and when it was last looked whether there are others.
@@ -61,8 +56,8 @@ impl Book {
 
     /// What the journal had of this device before there was this actor.
     pub(super) fn resume(&mut self, twin: &Twin, left: &[Left]) {
-        (self.held, self.unaccepted) = (held(twin), twin.unaccepted().clone());
-        self.open = left.iter().map(|left| (left.settled.op.clone(), left.caller.clone())).collect();
+        self.unaccepted = twin.unaccepted().clone();
+        self.ledger.resume(twin, left);
     }
 
     /// The device said something new of what it has.
@@ -80,19 +75,14 @@ impl Book {
         message: DeviceMsg,
     ) -> Option<DeviceMsg> {
         let Some(journal) = self.journal.clone() else { return Some(message) };
-        let Some((op, caller, what, wish, lasts)) = message.asks(twin) else { return Some(message) };
-        if self.pending.remove(&op) {
-            return Some(message);
-        }
-        let Some(lasts) = lasts else { return Some(message) };
-        let settled = Settled::unknown(op.clone(), twin.device().clone(), what, wish);
-        let kept = journal.keep(vec![admission(&caller, &settled)], lasting(lasts));
-        self.open.insert(op.clone(), caller);
-        self.pending.insert(op.clone());
-        let (me, metrics) = (me.clone(), metrics.clone());
+        let Some((asked, answer_by)) = message.asks(twin) else { return Some(message) };
+        let Some((fact, lasts)) = self.ledger.first(twin, &asked) else { return Some(message) };
+        let kept = journal.keep(entries(twin.device(), vec![fact]), lasting(lasts));
+        let (me, metrics, op) = (me.clone(), metrics.clone(), asked.op);
         tokio::spawn(async move {
+            // A disk that stalls must not keep its caller waiting beyond its limit (semantics 4.8).
             let kept = match kept {
-                Ok(kept) => kept.await.is_ok_and(|kept| kept.is_ok()),
+                Ok(kept) => tokio::time::timeout_at(answer_by.into(), kept).await.is_ok_and(|kept| kept == Ok(Ok(()))),
                 Err(_not_taken) => false,
             };
             // Whoever stopped waiting meanwhile is not known to the twin yet: nothing begins for nobody.
@@ -111,30 +101,20 @@ impl Book {
     }
 
     /// A caller stopped waiting, or was refused, before the twin knew of it.
-    pub(super) fn given_up(&mut self, op: &OpId) {
-        if self.pending.remove(op) {
-            self.open.remove(op);
-            if let Some(journal) = &self.journal {
-                journal.queue(vec![Entry::NotTaken { op: op.to_string() }]);
-            }
+    pub(super) fn given_up(&mut self, device: &DeviceId, op: &OpId) {
+        if let (Some(fact), Some(journal)) = (self.ledger.given_up(op), &self.journal) {
+            journal.queue(entries(device, vec![fact]));
         }
     }
 
     /// Answers a caller once its record is kept, or when its time is up.
-    pub(super) fn answer(&mut self, twin: &Twin, metrics: &Metrics, op: &OpId, waiting: Waiting, reply: Reply) {
+    pub(super) fn answer(&mut self, twin: &Twin, metrics: &Metrics, waiting: Waiting, reply: Reply) {
         let Waiting { port, caller, answer_by } = waiting;
         let (Some(journal), Reply::Settled(settled)) = (self.journal.clone(), &reply) else {
             return hand_over(metrics, port, reply);
         };
-        let (mut entries, mut lasting) = (self.held_changes(twin), Lasting::Process);
-        if !entries.is_empty() {
-            lasting = Lasting::PowerCut;
-        }
-        entries.push(record(&caller, settled));
-        if settled.outcome != crate::twin::words::Outcome::Working {
-            self.open.remove(op);
-        }
-        let kept = journal.keep(entries, lasting);
+        let (facts, lasts) = self.ledger.answer(twin, &caller, settled);
+        let kept = journal.keep(entries(twin.device(), facts), lasting(lasts));
         let (metrics, mut reply) = (metrics.clone(), reply);
         tokio::spawn(async move {
             let kept = match kept {
@@ -151,11 +131,10 @@ impl Book {
 
     /// Writes down what has come and gone since, without anybody waiting for it.
     pub(super) fn catch_up(&mut self, twin: &Twin, in_flight: &[Left]) {
-        if self.journal.is_none() {
-            return;
-        }
-        let mut entries = self.held_changes(twin);
+        let Some(journal) = self.journal.clone() else { return };
         let device = twin.device();
+        let mut entries = entries(device, self.ledger.catch_up(now(), twin, in_flight));
+        entries.extend(self.reported_changes(twin, now(), false));
         // In one commit: a lock that appeared must not be found after a crash without the word that it is not accepted.
         if let Some(json) = self.said.take() {
             entries.push(Entry::Described { device: device.to_string(), json });
@@ -164,24 +143,8 @@ impl Book {
             self.unaccepted = twin.unaccepted().clone();
             entries.push(Entry::Named { name: unaccepted_name(device), value: form::names(&self.unaccepted) });
         }
-        for left in in_flight.iter().filter(|left| !self.open.contains_key(&left.settled.op)) {
-            entries.push(admission(&left.caller, &left.settled));
-        }
-        entries.extend(self.reported_changes(twin, now(), false));
-        let now_open: BTreeSet<&OpId> = in_flight.iter().map(|left| &left.settled.op).collect();
-        let now = now();
-        for (op, caller) in self.open.iter().filter(|(op, _)| !now_open.contains(op) && !self.pending.contains(op)) {
-            entries.push(match twin.check(now, Some(op)) {
-                Some(settled) => record(caller, &settled),
-                None => Entry::NotTaken { op: op.to_string() },
-            });
-        }
         if !entries.is_empty() {
-            self.open.retain(|op, _| self.pending.contains(op));
-            self.open.extend(in_flight.iter().map(|left| (left.settled.op.clone(), left.caller.clone())));
-            if let Some(journal) = &self.journal {
-                journal.queue(entries);
-            }
+            journal.queue(entries);
         }
     }
 
@@ -235,40 +198,6 @@ impl Book {
         }
         entries
     }
-
-    /// The set points that are not as the journal has them.
-    fn held_changes(&mut self, twin: &Twin) -> Vec<Entry> {
-        if self.journal.is_none() || (twin.held().is_empty() && self.held.is_empty()) {
-            return Vec::new();
-        }
-        let device = twin.device();
-        let clock = form::Clock::now();
-        let mut entries = Vec::new();
-        for (property, held) in twin.held() {
-            let kept = held.kept();
-            let known = self.held.get(property);
-            // How often it was sent alone is no change worth a write: the ids of its sendings skip a hundred at a restart.
-            let same = known.is_some_and(|known| {
-                Kept { sent: kept.sent, ..known.clone() } == kept && kept.sent < known.sent + form::SENT_STEP
-            });
-            if !same {
-                entries.push(Entry::Held(HeldRow {
-                    device: device.to_string(),
-                    property: property.to_string(),
-                    json: form::held(held, clock),
-                }));
-                self.held.insert(property.clone(), kept);
-            }
-        }
-        self.held.retain(|property, _| {
-            let stays = twin.held().contains_key(property);
-            if !stays {
-                entries.push(Entry::Unheld { device: device.to_string(), property: property.to_string() });
-            }
-            stays
-        });
-        entries
-    }
 }
 
 /// How often values are looked at. A hub that was killed shows values so old at most until the devices greet it.
@@ -279,8 +208,20 @@ pub(crate) fn unaccepted_name(device: &DeviceId) -> String {
     format!("unaccepted/{device}")
 }
 
-fn held(twin: &Twin) -> BTreeMap<PropertyName, Kept> {
-    twin.held().iter().map(|(property, held)| (property.clone(), held.kept())).collect()
+/// Facts of a device as the journal has them.
+fn entries(device: &DeviceId, facts: Vec<Fact>) -> Vec<Entry> {
+    let entry = |fact| match fact {
+        Fact::Admitted(caller, settled) => admission(&caller, &settled),
+        Fact::Known(caller, settled) => record(&caller, &settled),
+        Fact::NotTaken(op) => Entry::NotTaken { op: op.to_string() },
+        Fact::Held(property, held) => Entry::Held(HeldRow {
+            device: device.to_string(),
+            property: property.to_string(),
+            json: form::held(&held, form::Clock::now()),
+        }),
+        Fact::Unheld(property) => Entry::Unheld { device: device.to_string(), property: property.to_string() },
+    };
+    facts.into_iter().map(entry).collect()
 }
 
 fn lasting(lasts: Lasts) -> Lasting {

@@ -4,6 +4,7 @@
 //! goes on with what [`Shared`] kept; past [`Limits::restarts_max`] in [`Limits::restarts_within`] the device is
 //! quarantined. This module knows no transport and no sentence.
 
+pub mod policy;
 mod recent;
 mod supervisor;
 #[cfg(test)]

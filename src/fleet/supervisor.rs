@@ -5,7 +5,7 @@
 //! them (ractor 0.16 `actor.rs:315`, `actor_cell.rs:367`); so both are done here.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -13,7 +13,7 @@ use std::{
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SpawnErr, SupervisionEvent, rpc::CallResult};
 use tokio::sync::watch;
 
-use super::{Entry, Inner, Limits, Place};
+use super::{Entry, Inner, Limits, Place, policy::Restarts};
 use crate::{
     device::{Device, DeviceMsg, Shared},
     names::Name,
@@ -46,7 +46,7 @@ struct Supervisor {
 struct State {
     children: BTreeMap<ActorId, DeviceId>,
     /// When each device's actor was restarted lately.
-    restarts: BTreeMap<DeviceId, VecDeque<Instant>>,
+    restarts: BTreeMap<DeviceId, Restarts>,
     stopping: bool,
 }
 
@@ -166,15 +166,13 @@ impl Supervisor {
         }
         let now = Instant::now();
         let restarts = state.restarts.entry(device.clone()).or_default();
-        restarts.retain(|at| now.saturating_duration_since(*at) < self.limits.restarts_within);
-        if restarts.len() >= self.limits.restarts_max {
+        if !restarts.once_more(now, self.limits.restarts_max, self.limits.restarts_within) {
             tracing::error!(%device, "its actor crashed too often; the device is quarantined until the hub starts again");
             if let Some(entry) = self.inner.devices.get(&device) {
                 entry.place.send_replace(Place::Quarantined);
             }
             return;
         }
-        restarts.push_back(now);
         self.inner.context.metrics.actor_restarted();
         if let Some(entry) = self.inner.devices.get(&device) {
             entry.place.send_replace(Place::Restarting);

@@ -22,9 +22,6 @@ use crate::{
     },
 };
 
-/// So many sendings of a held wish may go unwritten: the ids of its sendings skip as many when the hub begins anew.
-pub const SENT_STEP: u32 = 100;
-
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
@@ -299,7 +296,8 @@ pub fn held(held: &Held, clock: Clock) -> String {
 }
 
 /// The set point that was written with [`held`]; `None` for what is none of this version's.
-pub fn held_of(json: &str, clock: Clock) -> Option<Held> {
+/// `epoch` is this start's of the hub.
+pub fn held_of(json: &str, clock: Clock, epoch: u32) -> Option<Held> {
     let form: HeldForm = serde_json::from_str(json).ok()?;
     Some(Held::resumed(
         Kept {
@@ -307,10 +305,11 @@ pub fn held_of(json: &str, clock: Clock) -> Option<Held> {
             op: OpId::new(&form.op),
             since: clock.at(form.since_ms),
             valid_until: form.valid_until_ms.map(|at| clock.at(at)),
-            sent: form.sent.saturating_add(SENT_STEP),
+            sent: form.sent,
             overridden: form.overridden,
             blocked: form.blocked,
         },
         clock.now,
+        epoch,
     ))
 }

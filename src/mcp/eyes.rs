@@ -59,10 +59,10 @@ pub(super) fn without_unseen_sensor(settled: &mut Settled, rights: &Rights) {
 }
 
 fn refused(refusal: Refusal, rights: &Rights) -> Refusal {
-    match refusal {
-        Refusal::VerifierOffline { device: Some(device) } if !rights.sees(&device, "") => {
-            Refusal::VerifierOffline { device: None }
-        }
-        other => other,
+    if let Refusal::VerifierOffline { device: Some(device) } = &refusal
+        && !rights.sees(device, "")
+    {
+        return Refusal::VerifierOffline { device: None };
     }
+    refusal
 }

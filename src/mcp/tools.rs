@@ -21,7 +21,7 @@ use crate::{
     answer::{self, LIST_ROWS_MAX, Rendered, Row},
     fleet::{Caller, Fleet},
     names::Thing,
-    twin::words::{Presence, Refusal, Reply},
+    twin::words::{OpId, Presence, Refusal, Reply},
 };
 
 /// How long a list waits for the last known state of one row, milliseconds: it asks no device, so more would mean that
@@ -185,7 +185,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
                     answer::operation(&settled, &naming, lang)
                 }
                 Some(Reply::Refused(refusal)) => answer::refusal(&refusal, asked.as_ref(), lang),
-                None => answer::nothing_known(asked.as_ref(), lang),
+                None => answer::nothing_known(operation.as_ref().map(OpId::as_str), asked.as_ref(), lang),
             }
         }
     }

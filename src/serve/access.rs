@@ -131,7 +131,6 @@ impl Usual {
                 FailureStyle::Text => Style::Text,
                 FailureStyle::IsError => Style::IsError,
             },
-            ..self.policy()
         }
     }
 }

@@ -165,12 +165,8 @@ impl Hub {
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
         let settings = settings::twin(&config, started);
-        let identity = Identity {
-            hub: data.hub_id().into(),
-            epoch: u32::try_from(data.epoch()).unwrap_or(u32::MAX),
-            heartbeat: settings.heartbeat,
-            started,
-        };
+        let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
+        let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
         let context =
             Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings).with_journal(journal.clone()));
         let limits = fleet::Limits {
@@ -178,7 +174,7 @@ impl Hub {
             restarts_within: ms(config.limits.actor_restarts_window_ms),
         };
         let fleet = Fleet::start(context, limits).await?;
-        let mut found = recovered::Found::new(recovered, &config);
+        let mut found = recovered::Found::new(recovered, &config, epoch);
         for device in credentials.list() {
             let memory = found.take(&device);
             fleet.remember(config.name(&device), memory).await?;

@@ -168,10 +168,11 @@ impl Owner {
         let (tokens, now) = (self.parts.tokens.clone(), added::now());
         let done = tokio::task::spawn_blocking(move || control::on_tokens(&tokens, &now, &request)).await;
         let Some(mut response) = done.ok().flatten() else { return error(FAILED) };
-        match &mut response {
-            Response::Token { info, .. } => self.look_at(info),
-            Response::Tokens { tokens } => tokens.iter_mut().for_each(|info| self.look_at(info)),
-            _ => {}
+        if let Response::Token { info, .. } = &mut response {
+            self.look_at(info);
+        }
+        if let Response::Tokens { tokens } = &mut response {
+            tokens.iter_mut().for_each(|info| self.look_at(info));
         }
         response
     }

@@ -16,6 +16,7 @@ use crate::{
     twin::{
         Hears,
         input::{Left, Memory},
+        ledger,
     },
 };
 
@@ -49,7 +50,7 @@ pub(super) struct Found {
 
 impl Found {
     /// Reads all rows. One that cannot be read is left out and told: it is of another version, or somebody has changed it.
-    pub(super) fn new(recovered: Recovered, config: &Config) -> Self {
+    pub(super) fn new(recovered: Recovered, config: &Config, epoch: u32) -> Self {
         let clock = form::Clock::now();
         let mut found = Self { memories: BTreeMap::new(), described: HashMap::new() };
         let mut unreadable = 0_usize;
@@ -68,7 +69,7 @@ impl Found {
             found.of(&device).unaccepted = unaccepted.unwrap_or_default();
         }
         for row in &recovered.held {
-            match (DeviceId::new(&row.device), form::held_of(&row.json, clock)) {
+            match (DeviceId::new(&row.device), form::held_of(&row.json, clock, epoch)) {
                 (Ok(device), Some(held)) => {
                     found.of(&device).held.insert(row.property.as_str().into(), held);
                 }
@@ -86,6 +87,11 @@ impl Found {
         }
         for row in &recovered.operations {
             match form::operation_of(&row.json) {
+                // Its caller was told that it is at work, and its end was never written.
+                Some((caller, settled)) if ledger::is_open(&settled) => {
+                    let hears = Hears::Told { outcome: settled.outcome, at: clock.at(row.at_ms) };
+                    found.of(&settled.device.clone()).in_flight.push(Left { caller, hears, settled });
+                }
                 Some((caller, settled)) => {
                     let ended = clock.at(row.at_ms);
                     let hears = Hears::Told { outcome: settled.outcome, at: ended };

@@ -11,6 +11,7 @@ use crate::{
         evidence::{Verdict, required},
         input::{Command, Effect},
         operation::Operation,
+        planted::{self, Planted},
         reported::Merged,
         waiter::Waiter,
         wish::{ActionName, Arguments, CallerId, Target},
@@ -203,6 +204,12 @@ impl Twin {
         let begun = operation.stage >= Stage::WaitingDeviceReport;
         if operation.stage == Stage::WaitingSensor {
             return self.sensor_run_out(now, op);
+        }
+        if planted::is(Planted::SilenceIsStable) && operation.stage == Stage::WaitingReadBack {
+            return self.converge(now, op);
+        }
+        if planted::is(Planted::FailedForUnknown) {
+            return self.give_up(now, op, Outcome::Failed, reason);
         }
         match operation.work {
             Work::Run(_) if begun => self.end(now, op, Outcome::SentUnverified, Some(reason)),

@@ -32,7 +32,9 @@ impl Twin {
     /// Whether a wish may be sent only once its admission is in the journal: what must not be repeated must not be forgotten,
     /// and a set point that was answered outlives a power cut (semantics 8.5).
     pub fn is_recorded_first(&self, property: &str) -> Option<Lasts> {
-        let property = self.description.as_ref()?.property(property)?;
+        // What a device has never told may be either, and is sent as soon as it does.
+        let Some(description) = &self.description else { return Some(Lasts::OverCrash) };
+        let property = description.property(property)?;
         match (property.class, property.repeatable) {
             (Class::Held, _) => Some(Lasts::OverPowerCut),
             (Class::Momentary, false) => Some(Lasts::OverCrash),

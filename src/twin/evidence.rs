@@ -6,6 +6,7 @@ use crate::{
     twin::{
         Twin,
         operation::Operation,
+        planted::{self, Planted},
         reported::Merged,
         words::{OpId, Outcome},
     },
@@ -28,7 +29,9 @@ impl Twin {
     /// Attributed: the device says that this operation is the last that it has finished on the property (semantics 3.3); or,
     /// where an action brings the value about, that it has done the action: the value is inferred.
     pub(super) fn attributed(&self, operation: &Operation) -> bool {
-        operation.acted || self.reported.finished(&operation.property, &operation.op).is_some()
+        planted::is(Planted::SeenIgnored)
+            || operation.acted
+            || self.reported.finished(&operation.property, &operation.op).is_some()
     }
 
     /// The operation's predicate on the merged value: received after the command was written to the device (3.2), and not

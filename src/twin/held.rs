@@ -8,6 +8,7 @@ use crate::{
     twin::{
         Twin,
         input::{Cause, Effect},
+        ledger::SENT_STEP,
         operation::Operation,
         reported::Change,
         waiter::{Hears, Waiter},
@@ -20,6 +21,10 @@ use crate::{
 /// moment is set at once, one that never obeys is not worn out.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// Sendings of one held wish in one run of the hub: three days of the longest pause. More of them, and a start soon after that
+/// is told by what was written ([`SENT_STEP`]).
+const SENDINGS_OF_A_RUN: u32 = 1_024;
 
 /// A wish that outlives its operation; opaque but to the twin.
 #[derive(Clone, Debug, PartialEq)]
@@ -295,9 +300,12 @@ impl Held {
         Kept { value, op, since, valid_until, sent, overridden, blocked }
     }
 
-    /// Goes on after the hub began anew: it is wanted until the device says that it is so (semantics 5.8).
-    pub fn resumed(kept: Kept, now: Instant) -> Self {
+    /// Goes on after the hub began anew: it is wanted until the device says that it is so (semantics 5.8). The ids of its
+    /// sendings are derived from their number, so that begins beyond all that can have been sent before: `epoch` grows with
+    /// each start of the hub, also where what was written last is lost.
+    pub fn resumed(kept: Kept, now: Instant, epoch: u32) -> Self {
         let Kept { value, op, since, valid_until, sent, overridden, blocked } = kept;
+        let sent = sent.saturating_add(SENT_STEP).max(epoch.saturating_mul(SENDINGS_OF_A_RUN));
         Self {
             value,
             op,

@@ -10,6 +10,7 @@ use crate::{
         admission::find,
         input::Command,
         operation::Operation,
+        planted::{self, Planted},
         waiter::{Hears, Waiter},
         words::{OpId, Outcome, Refusal, Stage},
     },
@@ -73,6 +74,9 @@ impl Twin {
         let (Some(last), Some(value), Some(spec)) = (self.last_on(&new.property), &new.wish, &new.spec) else {
             return Relation::Queues;
         };
+        if planted::is(Planted::RelativesJoin) && !new.absolute() && !last.absolute() && !last.sent() {
+            return Relation::Joins(last.op.clone());
+        }
         if !new.absolute() {
             return Relation::Queues;
         }
@@ -90,7 +94,7 @@ impl Twin {
         let open = last.absolute()
             && last.superseded_by.is_none()
             && !last.cancelled
-            && last.stage < Stage::WaitingReadBack
+            && (last.stage < Stage::WaitingReadBack || planted::is(Planted::JoinAfterCompletion))
             && last.waiters.len() + new.waiters.len() <= self.settings.joined_max;
         let in_time = last.begun() || last.act_by.is_none_or(|act_by| new.soonest().is_none_or(|by| act_by <= by));
         open && in_time && same_demands(last, new)

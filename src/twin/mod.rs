@@ -16,6 +16,8 @@
 //! | `turns.rs` | whose operation begins next |
 //! | `relative.rs` | relative wishes become absolute |
 //! | `waiter.rs` | the callers of one operation |
+//! | [`ledger`] | what of it must be kept, and what waits for that |
+//! | [`planted`] | mistakes for the simulator to find; none in the hub |
 //! | [`owed`] | what is owed to callers whose answer is no longer true |
 //! | `evidence.rs` | what counts as done: predicate, freshness, attribution, evidence |
 //! | `action.rs` | what leaves no state, and values that come about by it |
@@ -41,8 +43,10 @@ mod evidence;
 pub mod held;
 pub mod input;
 mod joining;
+pub mod ledger;
 mod operation;
 pub mod owed;
+pub mod planted;
 mod presence;
 mod progress;
 mod record;
@@ -71,6 +75,7 @@ use self::{
     held::Held,
     input::{Effect, Input, Memory},
     operation::Operation,
+    planted::Planted,
     presence::Line,
     record::Record,
     reported::Reported,
@@ -81,7 +86,7 @@ use self::{
 };
 use crate::{
     property::{Description, DeviceId, Evidence, PropertyName, Value},
-    twin::words::{OpId, Outcome, Presence, Reading, Reason, Refusal, Settled, StateReport, Trust},
+    twin::words::{OpId, Outcome, Presence, Reading, Reason, Refusal, Settled, Stage, StateReport, Trust},
 };
 
 /// A wished value, beside the reported one (semantics 2.1).
@@ -96,7 +101,7 @@ pub struct Desired {
 }
 
 /// A caller's question about the state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Question {
     asked_at: Instant,
     /// When its caller is told what is known, if the device has not answered.
@@ -104,7 +109,7 @@ struct Question {
 }
 
 /// The digital twin of one device.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Twin {
     device: DeviceId,
     settings: Settings,
@@ -161,7 +166,10 @@ impl Twin {
     /// Takes one input in. What is late at `now` expires first, whatever the input is (semantics 4.8); what may begin does
     /// so last, when all that the input changes is known.
     pub fn apply(&mut self, now: Instant, input: Input) {
-        self.expire(now);
+        let late = planted::is(Planted::DeadlineAfterReport);
+        if !late {
+            self.expire(now);
+        }
         match input {
             Input::Set { op, caller, wish, answer_by } => self.set(now, op, caller, wish, answer_by),
             Input::Run { op, caller, action, args, answer_by } => self.run(now, op, caller, &action, args, answer_by),
@@ -181,6 +189,9 @@ impl Twin {
             Input::ShutDown => self.end_all(now, Outcome::Interrupted, &Refusal::ShuttingDown),
             Input::Removed => self.end_all(now, Outcome::Removed, &self.unknown()),
             Input::Tick => {}
+        }
+        if late {
+            self.expire(now);
         }
         self.reconcile(now);
         self.begin_due(now);
@@ -235,6 +246,11 @@ impl Twin {
     /// How many operations are in flight or wait.
     pub fn in_flight(&self) -> usize {
         self.operations.len()
+    }
+
+    /// Where each operation is that is in flight or waits, by the id that the device knows or will know.
+    pub fn stages(&self) -> impl Iterator<Item = (&OpId, Stage)> {
+        self.operations.values().map(|operation| (&operation.op, operation.stage))
     }
 
     /// What is known of an operation: how it ended, or how far it is. Without an id, the latest.

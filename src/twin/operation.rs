@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// An operation that was admitted and has not ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub(super) op: OpId,
     pub(super) property: PropertyName,

@@ -9,13 +9,14 @@ use crate::{
     twin::{
         Twin,
         input::{Command, Effect, Hello, Ignored, Left, Memory},
+        planted::{self, Planted},
         settings::Settings,
         words::{OpId, Presence},
     },
 };
 
 /// The way to the device.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) presence: Presence,
     pub(super) connection: Option<u64>,
@@ -152,7 +153,16 @@ impl Twin {
             by_operation.entry(known).or_default().push(left);
         }
         for (op, left) in by_operation {
-            self.send(Command::Withdraw { op });
+            if planted::is(Planted::ResendAfterRestart)
+                && let Some((property, value)) =
+                    left.first().and_then(|l| Some((l.settled.property.clone(), l.settled.wish.clone()?)))
+            {
+                let ttl = self.settings.start;
+                self.send(Command::Set { op: op.clone(), property, value, ttl });
+            }
+            if !planted::is(Planted::NothingWithdrawn) {
+                self.send(Command::Withdraw { op });
+            }
             self.remember_interrupted(now, left);
         }
         if self.line.session.is_some() {

@@ -10,6 +10,7 @@ use crate::{
         evidence::Verdict,
         input::{ActionResult, Body, Cause, Command, Effect, Report},
         operation::Operation,
+        planted::{self, Planted},
         reported::{ChangedBy, Merged},
         words::{OpId, Outcome, Reason, Stage},
     },
@@ -85,6 +86,7 @@ impl Twin {
         let Some(operation) = self.operations.get_mut(op) else { return };
         let begun = operation.begun();
         match result {
+            ActionResult::Received if planted::is(Planted::AckIsSuccess) => self.converge(now, op),
             ActionResult::Received => self.advance(now, op, Stage::WaitingDeviceStart),
             ActionResult::Executing => self.executing(now, op),
             ActionResult::Working => {
@@ -173,7 +175,11 @@ impl Twin {
             let state = self.state_report(now, Some(asked.asked_at));
             return self.tell_state(question.clone(), Ok(state));
         }
-        let asked = self.operations.values().find(|o| o.question.as_ref() == Some(question));
+        let is_own = |o: &&Operation| {
+            let any = planted::is(Planted::EarlierQueryCounts) && question.as_str().starts_with(o.op.as_str());
+            any || o.question.as_ref() == Some(question)
+        };
+        let asked = self.operations.values().find(is_own);
         let Some((op, property)) = asked.map(|o| (o.op.clone(), o.property.clone())) else { return };
         if !merged.carried.contains(&property) {
             return;
@@ -198,7 +204,9 @@ impl Twin {
             }
             Verdict::Other if operation.through() && operation.stage < Stage::WaitingReadBack => {}
             // Finished, it says, and it is so: a lost report is no failure (semantics 3.6).
-            Verdict::Met if attributed && !operation.must_hold() => self.converge(now, op),
+            Verdict::Met if attributed && (!operation.must_hold() || planted::is(Planted::EarlierQueryCounts)) => {
+                self.converge(now, op);
+            }
             Verdict::Other if attributed => {
                 self.advance(now, op, Stage::WaitingReadBack);
                 self.contradict(now, op, Reason::ReadBackDiffers);

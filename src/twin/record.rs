@@ -13,13 +13,15 @@ use crate::{
         input::{Command, Effect, Left},
         operation::Operation,
         owed::Correction,
+        planted::{self, Planted},
         waiter::{Hears, Waiter},
+        watch::may_have_moved,
         words::{Attribution, OpId, Outcome, Reason, Reply, Settled, Stage, Trust},
     },
 };
 
 /// An operation that ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) settled: Settled,
     pub(super) admitted_at: Instant,
@@ -94,7 +96,13 @@ impl Twin {
                 Hears::Waits => {
                     waiter.hears = Hears::Told { outcome, at: now };
                     let reply = Reply::Settled(Box::new(own));
-                    self.effects.push_back(Effect::Reply { op: waiter.op.clone(), reply });
+                    let mut to = waiter.op.clone();
+                    if planted::is(Planted::ToldToAnother)
+                        && let Some(other) = self.operations.values().find_map(|o| o.waiting().next())
+                    {
+                        to = other.op.clone();
+                    }
+                    self.effects.push_back(Effect::Reply { op: to, reply });
                 }
                 Hears::Told { outcome: told, .. } if told != outcome => {
                     // From now on this is what it knows.
@@ -185,7 +193,10 @@ impl Twin {
             property: operation.property.clone(),
             wish: operation.wish.clone(),
             outcome,
-            stage: operation.stage,
+            stage: match operation.stage {
+                Stage::WaitingDeviceAck if planted::is(Planted::StageOffByOne) => Stage::WaitingDeviceStart,
+                stage => stage,
+            },
             reason,
             confirmed_by: match success {
                 true => operation.evidence(found.as_ref().map_or(Evidence::None, |r| r.evidence)),
@@ -209,7 +220,9 @@ impl Twin {
 
     fn remember(&mut self, record: Record) {
         while self.records.len() >= self.settings.records_max.max(1) {
-            self.records.pop_front();
+            // What moved nothing goes first: its callers were told at once, and nothing can change the truth of that (6.3).
+            let idle = self.records.iter().position(|record| !may_have_moved(&record.settled));
+            self.records.remove(idle.unwrap_or(0));
         }
         self.records.push_back(record);
     }
@@ -217,6 +230,7 @@ impl Twin {
     /// Records what a crashed actor left in the middle; its callers heard it from the fleet (semantics 5.8).
     pub(super) fn remember_interrupted(&mut self, now: Instant, left: Vec<Left>) {
         let Some(mut settled) = left.first().map(|first| first.settled.clone()) else { return };
+        let reason = Some(Reason::ActorRestarted);
         // The id that the device knows.
         settled.op = settled.joined.take().unwrap_or(settled.op);
         let told = Hears::Told { outcome: Outcome::Interrupted, at: now };
@@ -227,15 +241,14 @@ impl Twin {
             let mut waiter = Waiter { op, caller, behind: Duration::ZERO, expires_at: now, hears };
             // Who was told that it is at work has not heard of the crash.
             if matches!(left.hears, Hears::Told { outcome: Outcome::Working, .. }) {
-                let (outcome, reason) = (Outcome::Interrupted, Some(Reason::ActorRestarted));
-                let own = Settled { outcome, reason, eta: None, ..left.settled };
+                let own = Settled { outcome: Outcome::Interrupted, reason, eta: None, ..left.settled };
                 waiter.hears = told;
                 self.effects.push_back(owe(&self.device, &waiter, own));
             }
             waiters.push(waiter);
         }
         settled.outcome = Outcome::Interrupted;
-        settled.reason = Some(Reason::ActorRestarted);
+        settled.reason = reason;
         self.effects.push_back(Effect::Ended {
             outcome: settled.outcome,
             stage: settled.stage,

@@ -6,6 +6,7 @@ use crate::{
     property::{Description, Evidence, PropertyName, Value, ValueError},
     twin::{
         input::{Cause, Hello, Ignored, Report, Status},
+        planted::{self, Planted},
         words::OpId,
     },
 };
@@ -51,7 +52,7 @@ pub(super) struct Merged {
 }
 
 /// The reported state of one device in one boot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reported {
     boot: Option<Arc<str>>,
     seqs: Seqs,
@@ -105,12 +106,12 @@ impl Reported {
 
     /// Whether a report counts at all.
     pub(super) fn admit(&mut self, report: &Report) -> Result<(), Ignored> {
-        if report.retained {
+        if report.retained && !planted::is(Planted::RetainedCounts) {
             return Err(Ignored::Retained);
         }
         match &self.boot {
             None => return Err(Ignored::NotGreeted),
-            Some(boot) if *boot != report.boot => return Err(Ignored::OldBoot),
+            Some(boot) if *boot != report.boot && !planted::is(Planted::OldBootCounts) => return Err(Ignored::OldBoot),
             Some(_) => {}
         }
         if self.seqs.take(report.seq) { Ok(()) } else { Err(Ignored::Duplicate) }
@@ -176,7 +177,7 @@ impl Reported {
 
 /// Which numbers of this boot were there: the highest, and one bit for each of the 64 below it. An older number counts as
 /// a duplicate: a report overtaken by 64 others tells nothing that they do not.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seqs {
     highest: u32,
     below: u64,

@@ -7,6 +7,8 @@ use crate::{
     twin::{
         Twin,
         input::{ActionResult, Cause, Effect},
+        operation::Operation,
+        planted::{self, Planted},
         record::Record,
         reported::Change,
         words::{OpId, Outcome, Reading, Settled, Stage, Trust},
@@ -88,8 +90,16 @@ impl Twin {
     /// ends the watch; any other is the device's: with nothing in flight, no command asked for it.
     pub(super) fn note_changes(&mut self, now: Instant, changes: &[Change], cause: Cause) {
         let Some(description) = self.description.clone() else { return };
+        if planted::is(Planted::RevertUnnoticed) {
+            return;
+        }
         for change in changes {
-            if self.operations.values().any(|o| o.property == change.property && o.sent()) {
+            let claims = |r: &&Record| r.settled.property == change.property && r.settled.outcome.is_success();
+            let claimed = self.records.iter().filter(claims).map(|r| r.admitted_at).max();
+            // A device that pre-empts has taken the newer wish in an older one's stead: that one moves nothing any more (4.4).
+            let overtaken = |at| claimed.is_some_and(|claimed| at < claimed);
+            let moves = |o: &Operation| o.sent() && !(o.superseded_by.is_some() && overtaken(o.admitted_at));
+            if self.operations.values().any(|o| o.property == change.property && moves(o)) {
                 continue;
             }
             let Some(property) = description.property(&change.property) else { continue };
@@ -99,6 +109,9 @@ impl Twin {
             let mut first = true;
             let mut undone = Vec::new();
             for record in self.records.iter_mut().rev().filter(of_property) {
+                if first && overtaken(record.admitted_at) && record.settled.outcome == Outcome::Superseded {
+                    continue;
+                }
                 let held = record.settled.outcome.is_success() || record.settled.late_success;
                 let watched = now.saturating_duration_since(record.ended_at) <= self.settings.watch;
                 if !held || !watched || record.undone || record.still_met(property, &change.to) {
@@ -174,7 +187,7 @@ fn unconfirmed(outcome: Outcome) -> bool {
 }
 
 /// Whether an operation that ended so can have moved anything.
-fn may_have_moved(settled: &Settled) -> bool {
+pub(super) fn may_have_moved(settled: &Settled) -> bool {
     match settled.outcome {
         Outcome::Rejected | Outcome::Cancelled => false,
         // What waited behind another was never sent.

@@ -454,6 +454,13 @@ pub enum Refusal {
         /// The property.
         property: PropertyName,
     },
+    /// The property cannot be set; what it shows is brought about by actions, if anything.
+    ActsOnly {
+        /// The property.
+        property: PropertyName,
+        /// What its device does.
+        actions: Vec<Arc<str>>,
+    },
     /// It appeared on a device that was known, can do harm, and the owner has not accepted it (semantics 2.7).
     NotAccepted {
         /// The property.
@@ -512,7 +519,7 @@ impl Refusal {
             Self::CodeTooEarly => RefusalWord::CodeTooEarly,
             Self::LockedOut { .. } => RefusalWord::RateLimited,
             Self::Declined => RefusalWord::Declined,
-            Self::Forbidden { .. } | Self::NotAccepted { .. } => RefusalWord::Forbidden,
+            Self::Forbidden { .. } | Self::ActsOnly { .. } | Self::NotAccepted { .. } => RefusalWord::Forbidden,
             Self::VerifierOffline { .. } => RefusalWord::VerifierOffline,
             Self::Offline { .. } => RefusalWord::Offline,
             Self::StateUnknown { .. } => RefusalWord::StateUnknown,

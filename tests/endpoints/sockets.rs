@@ -315,6 +315,27 @@ async fn a_hub_dials_what_its_owner_added_follows_changes_and_closes_when_it_sto
     assert_eq!((first.handshakes(), second.handshakes()), (1, 1));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_of_the_configuration_has_its_scope_its_language_and_its_place_in_the_audit() {
+    let (official, settings) = access_point("study").await;
+    let config = format!(
+        "{}[[endpoint]]\nname = \"study\"\nurl = \"{}\"\ndevices = [\"书房\"]\nlanguage = \"zh\"\n",
+        HOME.replace("language = \"zh\"", "language = \"en\""),
+        settings.address.reveal(),
+    );
+    let house = House::build(&config, &[Member::new("lamp", Kind::Lamp), Member::new("fan", Kind::Socket)]).await;
+    within(official.handshaken(1)).await;
+    let told = official.call("switch_device", json!({"device": "书房风扇", "to": "on"})).await;
+    assert!(told.text().contains("书房风扇") && told.text().contains(r#""success":true"#), "{told:?}");
+    let told = official.call("switch_device", json!({"device": "客厅灯", "to": "on"})).await;
+    assert!(told.text().contains("unknown_device"), "{told:?}");
+    assert_eq!((house.truth("fan").1, house.truth("lamp").0), (true, 0));
+    let audit = house.hub().parts().audit.recent();
+    assert_eq!(audit.iter().filter(|record| record.caller == "endpoint:study").count(), 2);
+    house.take_down().await;
+    within(until("it was closed", || official.seen().last() == Some(&Seen::Closed(Some(1000))))).await;
+}
+
 /// Only a hang meets the limit.
 async fn within<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(HANG, what).await.expect("it hangs")

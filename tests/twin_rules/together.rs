@@ -314,6 +314,27 @@ fn s4_4_a_device_that_pre_empts_takes_the_newer_while_it_executes_the_older() {
     assert_eq!(bench.twin.desired("relay").map(|d| d.op.clone()), Some(op("b")));
 }
 
+/// Found by the simulator, seeds 703 and 2597.
+#[test]
+fn s3_7_an_older_wish_that_ends_later_than_the_one_that_pre_empted_it_does_not_end_the_watch() {
+    for reverts_at in [1_000, 30_000] {
+        let mut bench =
+            Bench::unknown(vec![Property { stable_ms: 0, min_interval_ms: 0, expected_ms: 3_000, ..relay() }]);
+        bench.level = 3;
+        bench.connect(0);
+        bench.hello(0, OFF, None);
+        bench.asks(100, "ann", "a", to(OFF), 30_000);
+        bench.begin(110, "a");
+        bench.asks(200, "bob", "b", to(ON), 30_000);
+        bench.begin(210, "b");
+        bench.completed(500, "b", ON);
+        assert_eq!(bench.outcome("b").0, Outcome::Converged);
+        // The older one's own end is never heard: its time runs out.
+        bench.tells(reverts_at, OFF, Cause::Unknown, Some("b"));
+        assert!(bench.has(&Effect::Reverted { op: op("b"), property: "relay".into() }), "{reverts_at}");
+    }
+}
+
 #[test]
 fn s4_4_ten_alternating_wishes_move_the_relay_at_most_twice_a_second_and_each_has_its_answer() {
     let mut bench = calm();

@@ -1,5 +1,7 @@
 //! The events that wait to be sent: encoded, in order, in one fixed piece of memory.
 
+use core::fmt;
+
 use heapless::Deque;
 use truetwin_wire::{device::NoRoom, limits::EVENT_BYTES_MAX};
 
@@ -14,11 +16,19 @@ const EVENTS: usize = 24;
 /// Longest report of one operation, bytes: names, ids and a text value at their bounds, each character escaped.
 pub(crate) const REPORT_BYTES_MAX: usize = 640;
 
+#[derive(Clone)]
 pub(crate) struct Outbox {
     bytes: [u8; BYTES],
     /// Length and `seq` of each.
     events: Deque<(u16, u32), EVENTS>,
     used: usize,
+}
+
+impl fmt::Debug for Outbox {
+    /// What is in it, not what was.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Outbox").field(&self.bytes.get(..self.used)).finish()
+    }
 }
 
 impl Outbox {

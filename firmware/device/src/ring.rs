@@ -28,7 +28,7 @@ pub(crate) enum Told {
 }
 
 /// One operation that has ended.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) op: Id,
     /// `None` if it was never tied to a property or an action.
@@ -39,7 +39,7 @@ pub(crate) struct Ended {
     pub(crate) told: Told,
 }
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ring(Deque<Ended, REMEMBERED>);
 
 impl Ring {

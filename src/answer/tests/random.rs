@@ -129,6 +129,13 @@ pub(super) fn refusals() -> impl Strategy<Value = Refusal> {
             error: ValueError::OffStep { sent: 16.3, step: 0.5, min: 16.0 }
         }),
         Just(Refusal::Forbidden { property: property.clone() }),
+        Just(Refusal::ActsOnly { property: property.clone(), actions: vec!["pulse".into(), "frobnicate".into()] }),
+        Just(Refusal::ConfirmationRequired),
+        (0..3_u32).prop_map(|left| Refusal::CodeWrong { left }),
+        Just(Refusal::CodeExpired),
+        Just(Refusal::CodeTooEarly),
+        secs().prop_map(|left| Refusal::LockedOut { left }),
+        Just(Refusal::Declined),
         prop::option::of(secs()).prop_map(|last_heard| Refusal::Offline { last_heard }),
         Just(Refusal::NotAccepted { property: "bolt".into() }),
         Just(Refusal::NotAccepted { property: "frobnication".into() }),

@@ -254,7 +254,12 @@ fn wrong(property: &Property, error: ValueError) -> Refused {
 fn nothing_to_switch(entry: &Entry) -> Refused {
     match entry.main() {
         Some(main) if !entry.properties().any(|p| p.settable) => {
-            refused(Refusal::Forbidden { property: main.name.clone() }).of(entry, Some(&main.name))
+            let (property, actions) = (main.name.clone(), entry.actions().map(|a| a.name.clone()).collect::<Vec<_>>());
+            let refusal = match actions.is_empty() {
+                true => Refusal::Forbidden { property },
+                false => Refusal::ActsOnly { property, actions },
+            };
+            refused(refusal).of(entry, Some(&main.name))
         }
         _ => {
             let known = entry.properties().filter(|p| p.settable).map(|p| p.name.clone()).collect();

@@ -18,8 +18,8 @@ pub(super) fn description(tool: Tool, house: &House) -> Cow<'static, str> {
     let lang = house.lang();
     let (en, zh) = match tool {
         Tool::FindDevices => (
-            "Lists or finds devices in the home: name, room, state, online or not. Read only, moves nothing. Use when the user asks what there is, or when another tool answered \"no such device\" or \"several match\". Not needed when you know the name. At most 8 rows; if there are more the answer says so: ask again with a room.",
-            "列出或查找家里能控制的设备：名称、房间、状态、是否在线。只读，不会动任何设备。何时用：用户问有哪些设备；别的工具回答“没有这个设备”或“有几个同名”。知道设备名时不用先查。一次最多返回8个，还有更多会说明，请带上房间再查。",
+            "Lists or finds devices in the home: name, room, state, online or not. Read only, moves nothing. Use when the user asks what there is, or when another tool answered \"no such device\" or \"several match\". Not needed when you know the name. At most 8 rows; if there are more the answer says so: ask again with a room or a part of the name.",
+            "列出或查找家里能控制的设备：名称、房间、状态、是否在线。只读，不会动任何设备。何时用：用户问有哪些设备；别的工具回答“没有这个设备”或“有几个同名”。知道设备名时不用先查。一次最多返回8个，还有更多会说明，请带上房间或名称中的几个字再查。",
         ),
         Tool::GetDeviceState => (
             "Reads the real state of one device. Read only. Always call it when the user asks \"is it on?\" or \"how warm is it?\"; never answer from memory or from an earlier result. trust=now: you may say \"it is\". trust=old: only \"it was, N minutes ago\". trust=unknown: say you don't know.",

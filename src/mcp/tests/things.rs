@@ -47,6 +47,71 @@ fn s2_9_a_board_with_several_relays_is_as_many_lamps() {
 }
 
 #[test]
+fn s2_9_what_several_are_called_means_the_one_in_the_callers_room() {
+    let (study, hall) = (Some(("study", "书房")), Some(("hall", "门厅")));
+    let cards = [
+        card("a", "strip", "灯带", study, Role::Light, true),
+        card("b", "strip", "灯带", hall, Role::Light, true),
+        card("c", "ceiling lamp", "吸顶灯", hall, Role::Light, true),
+    ];
+    let house = |here: Option<&str>| {
+        House::of(&cards, Arc::default(), &crate::authz::Policy { here: here.map(str::to_owned), ..Default::default() })
+    };
+    let switched = |house: &House, asked: &str| match switch_in(house, asked) {
+        Ok(Request::Set { device, .. }) => device.to_string(),
+        Ok(Request::Together(all)) => format!("{} of them", all.members.len()),
+        other => format!("{:?}", other.unwrap_err().refusal.word()),
+    };
+    for (here, asked, wanted) in [
+        (Some("书房"), "the light", "a"),
+        (Some("Study"), "灯", "a"),
+        (Some("study"), "灯带", "a"),
+        (Some("hall"), "灯带", "b"),
+        (Some("hall"), "灯", "AmbiguousName"),
+        (Some("hall"), "study strip", "a"),
+        (Some("study"), "all the lights", "3 of them"),
+        (Some("study"), "门厅的灯", "2 of them"),
+        (Some("attic"), "灯带", "AmbiguousName"),
+        (None, "灯", "AmbiguousName"),
+    ] {
+        assert_eq!(switched(&house(here), asked), wanted, "{asked} in {here:?}");
+    }
+}
+
+#[test]
+fn s2_9_what_is_unseen_does_not_change_what_the_seen_is_called() {
+    use crate::authz::{Policy, Scope, Selection};
+    let (study, hall) = (Some(("study", "书房")), Some(("hall", "门厅")));
+    let cards = [
+        card("a", "lamp", "灯", study, Role::Light, true),
+        card("b", "lamp", "灯", hall, Role::Light, true),
+        board(&["r1", "r2"]),
+    ];
+    let of = |read: &[&str], write: &[&str]| {
+        let of = |names: &[&str]| Selection::Of(names.iter().map(|name| (*name).to_owned()).collect());
+        let scope = Scope { read: of(read), write: of(write) };
+        House::of(&cards, Arc::default(), &Policy { scope, ..Policy::default() })
+    };
+    let shown = |house: &House| house.listed().map(|e| e.shown.clone()).collect::<Vec<_>>();
+    let one = of(&[], &["a"]);
+    assert_eq!(shown(&one), ["lamp"], "it is the only lamp that there is");
+    assert!(
+        matches!(switch_in(&one, "b"), Err(Refused { refusal: Refusal::UnknownDevice { near, .. }, .. }) if near.is_empty())
+    );
+    // A part without its board.
+    let part = of(&[], &["board.r2"]);
+    assert_eq!(shown(&part), ["board r2"]);
+    assert!(matches!(switch_in(&part, "board r2"), Ok(Request::Set { .. })));
+    assert!(switch_in(&part, "board").is_err() && switch_in(&part, "board.r1").is_err());
+    // What may be read is not switched, and says so.
+    let look = of(&["a"], &["b"]);
+    assert_eq!(look.switchable().map(|e| e.shown.as_str()).collect::<Vec<_>>(), ["lamp (hall)"]);
+    assert!(look.groups().is_empty(), "of one there is no group");
+    let refused = switch_in(&look, "lamp (study)").unwrap_err();
+    assert_eq!(refused.refusal.word(), RefusalWord::Forbidden);
+}
+
+#[test]
 fn s2_9_whatever_is_offered_is_understood_when_it_comes_back() {
     let room = Some(("study", "书房"));
     let lamps = [

@@ -123,6 +123,7 @@ pub enum Dropped {
 }
 
 /// What is wanted.
+#[derive(Clone, Debug)]
 enum Wish {
     /// A value of a property.
     Value(Scalar),
@@ -131,6 +132,7 @@ enum Wish {
 }
 
 /// A command that has not begun.
+#[derive(Clone, Debug)]
 struct Waiting {
     op: Id,
     part: Part,
@@ -141,6 +143,7 @@ struct Waiting {
 }
 
 /// A command that has begun.
+#[derive(Clone, Debug)]
 struct Moving {
     op: Id,
     part: Part,
@@ -153,6 +156,7 @@ struct Moving {
 }
 
 /// One device.
+#[derive(Clone, Debug)]
 pub struct Machine<'d> {
     identity: Identity<'d>,
     boot: Id,

@@ -1,0 +1,568 @@
+//! The invariants of semantics 9, after each input, against the truth of the devices and of the disk. Each panics with what it
+//! found.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use truetwin_proof::{
+    property::{Evidence, Value},
+    twin::{
+        input::{ActionResult, Body, Cause, Command, Effect, Ignored, Input},
+        ledger::Fact,
+        words::{OpId, Outcome, Reason, Reply, Settled, Stage},
+    },
+};
+
+use crate::{
+    house::{Call, For, House, Moment, Unit},
+    hub,
+    log::{boot_token, number},
+};
+
+/// All that are about one input.
+pub(crate) fn after_each_input(house: &mut House, moment: &Moment) {
+    let unit = moment.unit;
+    no_phantom_success(house, moment);
+    no_phantom_failure(house, moment);
+    one_answer_per_caller_by_its_deadline(house, moment);
+    retained_or_old_boot_never_converges(house, moment);
+    failing_stage_is_the_one_in_the_table(house, moment);
+    devices_never_touch_each_other(house, moment);
+    queues_and_memory_stay_bounded(house, moment);
+    only_what_was_told_is_corrected(house, moment);
+    what_is_late_is_late(house, moment);
+    a_revert_is_noticed(house, moment);
+    the_actor_never_spins(house, moment);
+    claim(house, moment);
+    confuse(house, moment);
+    retire(house, unit, moment);
+}
+
+fn settled(moment: &Moment) -> impl Iterator<Item = (&OpId, &Settled)> {
+    moment.effects.iter().filter_map(|effect| {
+        if let Effect::Reply { op, reply: Reply::Settled(settled) } = effect {
+            return Some((op, settled.as_ref()));
+        }
+        None
+    })
+}
+
+/// The operation by the id that the device knows.
+fn known(settled: &Settled) -> &OpId {
+    settled.joined.as_ref().unwrap_or(&settled.op)
+}
+
+fn wished(call: &Call) -> Option<Value> {
+    match call.what {
+        For::Value(on) => Some(Value::Bool(on)),
+        For::Toggle | For::Run | For::Query | For::Nobody => None,
+    }
+}
+
+/// What is said to be done was so at the device's last word, and the device had finished this operation last; and it was read
+/// back after its completion. What is said to be moving had begun.
+fn no_phantom_success(house: &House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    let log = unit.thing.log();
+    let late = moment.effects.iter().filter_map(|e| if let Effect::LateSuccess { op } = e { Some(op) } else { None });
+    let converged = unit.newly_ended.iter().filter(|s| s.outcome == Outcome::Converged).map(|s| &s.op);
+    for op in converged.chain(late) {
+        let call = &house.calls[op];
+        if call.what == For::Run {
+            assert!(log.runs.iter().any(|(of, _)| of == op), "{op}: it was never run");
+            continue;
+        }
+        let word = unit.last_word.as_ref().unwrap_or_else(|| panic!("{op}: done, and nothing was heard"));
+        if let Some(value) = call.value {
+            assert_eq!(value, word.relay, "{op}: at its last word the relay was otherwise");
+        }
+        if unit.kinds.metered {
+            assert_eq!(call.value, unit.measured, "{op}: the meter said otherwise");
+        }
+        assert!(word.finished.contains(&Some(op.clone())), "{op}: the device had finished {:?} last", word.finished);
+        assert_eq!(log.results.get(op), Some(&ActionResult::Completed), "{op}: it was never completed");
+    }
+    for settled in unit.newly_ended.iter().filter(|s| s.outcome == Outcome::Converged) {
+        let call = &house.calls[&settled.op];
+        if call.what != For::Run {
+            read_back_after_completion(unit, &settled.op, call);
+        }
+    }
+    for (op, settled) in settled(moment) {
+        if settled.outcome == Outcome::Working && settled.reason != Some(Reason::Offline) {
+            let of = known(settled);
+            let fine = house.calls[of].what == For::Run || log.begun.contains(of) || log.results.contains_key(of);
+            assert!(fine, "{op}: it has not begun");
+        }
+        let confirmed = settled.confirmed_by != Evidence::None;
+        let success = settled.outcome.is_success();
+        assert_eq!(confirmed, success, "{op}: confirmed only if it is done");
+        let call = &house.calls[op];
+        let wish = wished(call);
+        if success && wish.is_some() {
+            assert_eq!(settled.wish, wish, "{op}: that is not what this caller wished");
+        }
+        if settled.outcome == Outcome::Already {
+            let relay = unit.last_word.as_ref().map(|word| Value::Bool(word.relay));
+            assert_eq!(relay, wish, "{op}: already, and it is otherwise");
+        }
+        if settled.outcome == Outcome::Superseded {
+            assert!(settled.superseded_by.is_some() && settled.superseded_by != wish, "{op}: superseded by itself");
+        }
+        if let Some(joined) = settled.joined.as_ref().and_then(|joined| house.calls.get(joined)) {
+            assert!(call.what != For::Toggle, "{op}: relative wishes never join");
+            let taken_in = joined.completed_at.is_none_or(|at| at >= call.asked_at) || joined.ended && !success;
+            assert!(taken_in, "{op}: it joined what was completed before it was asked for");
+        }
+    }
+}
+
+/// The second check was asked for after the first had come and the value had held.
+fn read_back_after_completion(unit: &Unit, op: &OpId, call: &Call) {
+    let spec = unit.kinds.spec;
+    let both_in_one = spec.stable_ms == 0 && spec.feedback >= Evidence::Pin;
+    let fine = match (call.completed_at, call.read_back) {
+        (Some(at), Some(asked)) => both_in_one || asked >= at + u64::from(spec.stable_ms),
+        (Some(_), None) => both_in_one,
+        (None, read_back) => read_back.is_some(),
+    };
+    assert!(fine, "{op}: completed at {:?}, the last answered question of {:?}", call.completed_at, call.read_back);
+}
+
+/// What is said not to be done was not done, or was undone at the device's last word.
+fn no_phantom_failure(house: &House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    let log = unit.thing.log();
+    for settled in &unit.newly_ended {
+        let op = &settled.op;
+        let word = unit.last_word.as_ref();
+        let as_wished = word.is_some_and(|w| Some(Value::Bool(w.relay)) == settled.wish);
+        let finished = word.is_some_and(|w| w.finished.contains(&Some(op.clone())));
+        if [Outcome::Rejected, Outcome::Cancelled].contains(&settled.outcome) {
+            assert!(!log.runs.iter().any(|(of, _)| of == op), "{op}: {} and run", settled.outcome);
+            assert!(!log.begun.contains(op), "{op}: {} and driven", settled.outcome);
+        }
+        if settled.outcome == Outcome::Failed {
+            assert_eq!(log.results.get(op), Some(&ActionResult::Failed), "{op}");
+            assert!(!(as_wished && finished), "{op}: failed, and it is as wished");
+        }
+        if settled.outcome == Outcome::Contradicted && settled.reason != Some(Reason::SensorDiffers) {
+            assert!(!as_wished, "{op}: contradicted, and it is as wished");
+        }
+    }
+    for effect in &moment.effects {
+        if let Effect::Reply { op, reply: Reply::Refused(refusal) } = effect {
+            assert!(!log.received.contains_key(op), "{op}: {refusal:?}, and the device has it");
+        }
+    }
+}
+
+/// One answer for each caller, at the latest at the first input after its limit; none for one who has gone.
+fn one_answer_per_caller_by_its_deadline(house: &House, moment: &Moment) {
+    for op in &house.units[moment.unit].active {
+        let call = &house.calls[op];
+        let of_this =
+            |e: &&Effect| matches!(e, Effect::Reply { op: of, .. } | Effect::State { op: of, .. } if of == op);
+        let new = u32::try_from(moment.effects.iter().filter(of_this).count()).expect("few");
+        let all = call.decided + new;
+        assert!(all <= 1, "{op}: {all} answers");
+        let went_now = matches!(&moment.input, Input::Cancel { op: of } if of == op);
+        assert!(new == 0 || !call.gone || went_now, "{op}: nobody waits");
+        assert!(new == 0 || !call.told_by_fleet, "{op}: it was told that the actor crashed");
+        // The journal is written first; that has its own limit.
+        let deferred = house.units[moment.unit].deferred.iter().any(|deferred| deferred.op == *op);
+        if all == 0 && !call.gone && !call.told_by_fleet && !deferred {
+            assert!(moment.now < call.answer_by - house.settings.answer_margin, "{op}: no answer by its limit");
+        }
+    }
+    for effect in &moment.effects {
+        if let Effect::Reply { op, .. } | Effect::State { op, .. } = effect {
+            let active = house.units[moment.unit].active.contains(op);
+            assert!(active, "{op}: an answer to nobody");
+        }
+    }
+}
+
+/// Whose limit has come hears of no success that came later (semantics 4.8).
+fn what_is_late_is_late(house: &House, moment: &Moment) {
+    for (op, settled) in settled(moment) {
+        let late = moment.now >= house.calls[op].answer_by - house.settings.answer_margin;
+        assert!(!(late && settled.outcome.is_success()), "{op}: {} after its limit", settled.outcome);
+    }
+}
+
+/// Each drive that has begun since the last look: no later than its `act_by`, but for what a device cannot tell from its
+/// clock's offset; once in each run of the device, in two runs at the most; what must not be repeated is run once.
+pub(crate) fn new_drives(house: &mut House, unit: usize) {
+    let log = house.units[unit].thing.log();
+    let margin = house.settings.answer_margin;
+    for drive in &log.drives[house.units[unit].drives_seen..] {
+        let call = &house.calls[&drive.op];
+        assert_eq!(call.device, unit, "{}: driven by another device", drive.op);
+        let (sent_at, ttl, _) = call.sent.iter().rfind(|(at, _, _)| *at <= drive.at).expect("it was sent");
+        let act_by = house.time(*sent_at) + *ttl;
+        assert!(house.time(drive.at) <= act_by + Duration::from_millis(drive.skew), "{}: begun too late", drive.op);
+        // Nobody was told that it is not known to be done, and then it began. Who was told that it is at work may see it
+        // begin again after a reboot.
+        let at_work = call.told.contains(&Outcome::Working);
+        let in_time = act_by <= call.answer_by - margin;
+        assert!(in_time || call.gone || at_work || call.told_by_fleet, "{}: may outlive its caller", drive.op);
+        let runs: Vec<u32> = log.drives.iter().filter(|d| d.op == drive.op).map(|d| d.boot).collect();
+        let different: BTreeSet<&u32> = runs.iter().collect();
+        assert!(different.len() == runs.len() && runs.len() <= 2, "{}: driven in the runs {runs:?}", drive.op);
+    }
+    for (op, _) in &log.runs {
+        let runs = log.runs.iter().filter(|(of, _)| of == op).count();
+        assert!(runs <= 1, "{op}: run {runs} times");
+    }
+    let drives = log.drives.len();
+    house.tally.drives += (drives - house.units[unit].drives_seen) as u64;
+    house.units[unit].drives_seen = drives;
+}
+
+/// An operation is sent once in each session; what must not be repeated is not sent again; and nothing momentary is sent by a
+/// hub that did not take it in, nor by an actor that withdrew it (semantics 5.1, 5.8).
+pub(crate) fn is_sent(house: &House, unit: usize, op: &OpId) {
+    let call = &house.calls[op];
+    let sessions: Vec<&str> = call.sent.iter().filter_map(|(_, _, session)| session.as_deref()).collect();
+    let different: BTreeSet<&&str> = sessions.iter().collect();
+    assert_eq!(sessions.len(), different.len(), "{op}: sent twice in one session");
+    assert_eq!(call.device, unit, "{op}: sent to another device");
+    assert_eq!(call.run, house.run, "{op}: sent again by a hub that has started again");
+    let held = house.units[unit].kinds.spec.held && call.what != For::Run;
+    assert!(!call.told_by_fleet || held, "{op}: sent again by an actor that has started again");
+    if call.what == For::Run {
+        assert!(call.sent.len() <= 1 || !call.written, "{op}: sent {} times", call.sent.len());
+    }
+}
+
+/// The admission of what must not be repeated, and of set points, is on the disk before the command goes out; or the disk has
+/// refused it (semantics 8.5).
+pub(crate) fn goes_out(house: &House, unit: usize, op: &OpId) {
+    let call = &house.calls[op];
+    let first = call.what == For::Run || (house.units[unit].kinds.spec.held && call.what != For::Nobody);
+    if first {
+        assert!(house.disk.kept.contains(op), "{op}: sent before its admission was kept");
+    }
+}
+
+/// After a restart of the actor the first that goes out withdraws what was in flight (semantics 5.8).
+pub(crate) fn what_was_in_flight_is_withdrawn(house: &House, unit: usize, in_flight: &[OpId]) {
+    let _ = unit;
+    for op in in_flight {
+        assert!(house.withdrawn.contains(op), "{op}: in flight at the crash, and not withdrawn");
+    }
+}
+
+/// What was delivered with the RETAIN flag or comes from another boot changes nothing.
+fn retained_or_old_boot_never_converges(house: &House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    let Input::Heard(report) = &moment.input else { return };
+    let hub_boot = unit.hub_boot.map(boot_token);
+    if report.retained || hub_boot.as_ref() != Some(&report.boot) {
+        let ignored = [Ignored::Retained, Ignored::OldBoot, Ignored::NotGreeted].map(Effect::Ignored);
+        assert!(moment.effects.iter().any(|e| ignored.contains(e)), "{report:?}");
+        assert!(unit.newly_ended.iter().all(|s| s.outcome == Outcome::TimedOut), "{:?}", unit.newly_ended);
+        let claims = |e: &Effect| matches!(e, Effect::LateSuccess { .. } | Effect::Reverted { .. });
+        assert!(!moment.effects.iter().any(claims));
+        assert_eq!(unit.twin.last_heard(), unit.heard_before, "it proves no presence");
+    }
+}
+
+/// The stage of an answer is the one to which the evidence had come.
+fn failing_stage_is_the_one_in_the_table(house: &House, moment: &Moment) {
+    for (op, settled) in settled(moment) {
+        // It joined a held wish that is sent again, and that was not sent before this moment.
+        let Some(call) = house.calls.get(known(settled)) else {
+            assert!(settled.stage <= Stage::WaitingBroker, "{op}: {:?}", settled.stage);
+            continue;
+        };
+        let stage = match (settled.outcome, settled.reason) {
+            (Outcome::Converged | Outcome::Already, _) => Stage::Settled,
+            // Stored, and nothing sent.
+            (Outcome::Working, Some(Reason::Offline)) => Stage::Admission,
+            (Outcome::Contradicted, Some(Reason::SensorDiffers)) => Stage::WaitingSensor,
+            // The meter is asked once the device's word and its read-back are good.
+            _ if settled.stage == Stage::WaitingSensor => {
+                assert!(house.units[moment.unit].kinds.metered, "{op}");
+                continue;
+            }
+            (Outcome::SentUnverified, _) => Stage::WaitingDeviceReport,
+            // It may have been sent, or sent again, in this very moment.
+            (Outcome::Superseded, _) if sends(moment, op) => Stage::WaitingBroker,
+            (Outcome::Superseded, _) if call.sent.is_empty() => Stage::Queued,
+            (Outcome::Contradicted, _) => Stage::WaitingReadBack,
+            (Outcome::TimedOut | Outcome::Working | Outcome::Removed | Outcome::Superseded, _)
+            | (Outcome::DeviceCrashed, _)
+            | (
+                Outcome::Interrupted,
+                Some(Reason::DeviceRestarted | Reason::HubStopping | Reason::BrokerDown | Reason::ConnectionLost),
+            ) => call.stage_before,
+            (Outcome::Rejected | Outcome::Failed | Outcome::Interrupted, _) => call.stage,
+            (outcome, _) => panic!("{op}: nobody hears {outcome} from a twin"),
+        };
+        assert_eq!(settled.stage, stage, "{op}: {} {:?}", settled.outcome, settled.reason);
+        let needs_none = matches!(
+            settled.outcome,
+            Outcome::Converged | Outcome::Already | Outcome::Working | Outcome::Superseded | Outcome::Removed
+        );
+        assert!(settled.reason.is_none() == needs_none || settled.reason == Some(Reason::Offline));
+    }
+}
+
+fn sends(moment: &Moment, op: &OpId) -> bool {
+    moment.effects.iter().any(|e| matches!(e, Effect::Send(Command::Set { op: of, .. }) if of == op))
+}
+
+/// Everything that a twin does is about operations of its own device.
+fn devices_never_touch_each_other(house: &House, moment: &Moment) {
+    let own = |op: &OpId| house.calls.get(op).is_none_or(|call| call.device == moment.unit);
+    let id = &house.units[moment.unit].id;
+    for effect in &moment.effects {
+        let fine = match effect {
+            Effect::Send(Command::Set { op, .. } | Command::Run { op, .. } | Command::Withdraw { op }) => own(op),
+            Effect::Reply { op, reply: Reply::Settled(settled) } => {
+                assert_eq!(settled.op, *op, "an operation is told to the caller of another");
+                own(op) && settled.device == *id
+            }
+            Effect::Reply { op, .. } | Effect::State { op, .. } => own(op),
+            Effect::Owed { correction, .. } => own(&correction.operation) && correction.device == *id,
+            Effect::Send(Command::Welcome { .. } | Command::GetState { .. })
+            | Effect::Ask { .. }
+            | Effect::StageLeft { .. }
+            | Effect::Ended { .. }
+            | Effect::LateSuccess { .. }
+            | Effect::Reverted { .. }
+            | Effect::LocalOverride { .. }
+            | Effect::Presence(_)
+            | Effect::Described(_)
+            | Effect::Malformed { .. }
+            | Effect::StaleHello { .. }
+            | Effect::Ignored(_) => true,
+        };
+        assert!(fine, "{id}: {effect:?}");
+    }
+}
+
+/// One in flight and eight of each caller behind it; and as much waits for the disk at the most.
+fn queues_and_memory_stay_bounded(house: &House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    let most = crate::house::CALLERS * house.settings.queued_max + 3;
+    assert!(unit.twin.in_flight() <= most, "{} in flight", unit.twin.in_flight());
+    let wait = unit.answers.len() + unit.deferred.len();
+    assert!(wait <= 8 * most, "{wait} wait for the disk");
+}
+
+/// What is owed is owed to one who was told something, under the id of its own call.
+fn only_what_was_told_is_corrected(house: &House, moment: &Moment) {
+    for effect in &moment.effects {
+        let Effect::Owed { correction, .. } = effect else { continue };
+        let op = &correction.operation;
+        let call = &house.calls[op];
+        let now = moment.effects.iter().any(|e| matches!(e, Effect::Reply { op: of, .. } if of == op));
+        assert!(now || call.told_by_fleet || call.decided > 0, "{op}: it was told nothing");
+        assert_eq!(correction.settled.op, *op);
+        assert_ne!(correction.settled.outcome, Outcome::Working);
+    }
+}
+
+/// After each input the next wake-up lies ahead.
+fn the_actor_never_spins(house: &House, moment: &Moment) {
+    let deadline = house.units[moment.unit].twin.deadline();
+    assert!(deadline.is_none_or(|at| at > moment.now), "due at once after {:?}", moment.input);
+}
+
+/// What was confirmed last is what the next word must still show; if not, that is told (semantics 3.7).
+fn a_revert_is_noticed(house: &mut House, moment: &Moment) {
+    let (boot, seq, cause) = match &moment.input {
+        Input::Heard(report) => {
+            let cause = if let Body::State { cause, .. } = &report.body { *cause } else { Cause::Command };
+            (number(&report.boot), report.seq, cause)
+        }
+        Input::Greeted { hello, .. } => (number(&hello.boot), hello.seq, hello.cause),
+        _ => return,
+    };
+    let unit = &mut house.units[moment.unit];
+    let Some((op, value, at)) = &unit.claimed else { return };
+    let newest = unit.last_word.as_ref().filter(|word| word.seq == seq && unit.hub_boot == Some(boot));
+    let Some(word) = newest.filter(|word| word.relay != *value) else { return };
+    let ignored = moment.effects.iter().any(|e| matches!(e, Effect::Ignored(_)));
+    let watched = house.now.saturating_sub(*at) < 590_000;
+    let in_flight = unit.active.iter().map(|op| &house.calls[op]).any(|call| {
+        let overtaken = call.told.contains(&Outcome::Superseded);
+        !call.ended && !overtaken && !call.sent.is_empty() && !matches!(call.what, For::Run | For::Query)
+    });
+    if cause == Cause::Local && !ignored {
+        unit.claimed = None;
+        return;
+    }
+    if ignored || in_flight || !watched {
+        return;
+    }
+    let told = moment.effects.iter().any(|e| matches!(e, Effect::Reverted { .. }));
+    assert!(told, "{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
+    unit.claimed = None;
+}
+
+fn claim(house: &mut House, moment: &Moment) {
+    let now = house.now;
+    let unit = &mut house.units[moment.unit];
+    let sent = moment.effects.iter().any(|e| matches!(e, Effect::Send(Command::Set { .. })));
+    for settled in unit.newly_ended.iter().filter(|s| s.outcome == Outcome::Converged && !sent) {
+        let call = &house.calls[&settled.op];
+        if let (Some(value), false) = (call.value, call.what == For::Run) {
+            unit.claimed = Some((settled.op.clone(), value, now));
+        }
+    }
+}
+
+/// The stage that is said beside the one in which the fault really was.
+fn confuse(house: &mut House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    let log = unit.thing.log();
+    let mut seen = Vec::new();
+    for settled in &unit.newly_ended {
+        let op = &settled.op;
+        let not_known = matches!(
+            settled.outcome,
+            Outcome::TimedOut | Outcome::Rejected | Outcome::Failed | Outcome::Contradicted | Outcome::SentUnverified
+        );
+        if !not_known {
+            continue;
+        }
+        let call = &house.calls[op];
+        let as_wished = call.value.is_some_and(|value| value == log.relay);
+        let was = match log.results.get(op) {
+            _ if settled.reason == Some(Reason::SensorDiffers) => Stage::WaitingSensor,
+            _ if !log.received.contains_key(op) && !call.really_sent => Stage::WaitingBroker,
+            _ if !log.received.contains_key(op) => Stage::WaitingDeviceAck,
+            Some(ActionResult::Rejected) if !log.begun.contains(op) && settled.reason == Some(Reason::Expired) => {
+                Stage::WaitingDeviceStart
+            }
+            Some(ActionResult::Rejected) => Stage::WaitingDeviceAck,
+            Some(ActionResult::Completed) if as_wished || call.what == For::Run => Stage::WaitingDeviceReport,
+            Some(ActionResult::Completed) => Stage::WaitingReadBack,
+            _ if !log.begun.contains(op) => Stage::WaitingDeviceStart,
+            Some(_) | None => Stage::WaitingDeviceReport,
+        };
+        seen.push((settled.stage, was));
+    }
+    for pair in seen {
+        *house.tally.confusion.entry(pair).or_default() += 1;
+    }
+}
+
+/// Calls that nothing more can happen to are looked at no more.
+fn retire(house: &mut House, unit: usize, moment: &Moment) {
+    let answered: BTreeSet<&OpId> = moment
+        .effects
+        .iter()
+        .filter_map(|e| if let Effect::Reply { op, .. } | Effect::State { op, .. } = e { Some(op) } else { None })
+        .collect();
+    let mut retired = Vec::new();
+    for op in &house.units[unit].active {
+        let call = &house.calls[op];
+        // Its answer is carried out after this look.
+        let told = call.decided > 0 || call.gone || call.told_by_fleet;
+        if told && !answered.contains(op) && (call.ended || call.sent.is_empty()) && !house.units[unit].twin.is_open(op)
+        {
+            retired.push(op.clone());
+        }
+    }
+    for op in retired {
+        house.units[unit].active.retain(|other| *other != op);
+        let call = house.calls.get_mut(&op).expect("a call");
+        call.active = false;
+        count(&mut house.tally, call);
+    }
+}
+
+/// Counts a call as an operation, if it was one.
+pub(crate) fn count(tally: &mut crate::tally::Tally, call: &Call) {
+    if !call.refused
+        && matches!(call.what, For::Value(_) | For::Toggle | For::Run)
+        && call.told.iter().any(|o| hub::is_end(*o))
+        || !call.sent.is_empty()
+    {
+        tally.operations += 1;
+        tally.troubled += u64::from(!call.met.is_empty());
+    }
+}
+
+/// The hub is gone: what was answered as recorded is found again, after a power cut what was promised to be held.
+pub(crate) fn at_the_end_of_the_hub(house: &House, cut: bool) {
+    committed_survives_process_crash(house, cut);
+}
+
+fn committed_survives_process_crash(house: &House, cut: bool) {
+    let found = house.disk.recover(house.units.len());
+    if !cut {
+        for (op, call) in house.calls.iter().filter(|(_, call)| call.run == house.run) {
+            if let Some((Some(outcome), true)) = call.heard.first() {
+                let found = &found[call.device];
+                let known = found.known.iter().any(|(_, settled)| settled.op == *op);
+                let open =
+                    *outcome == Outcome::Working && found.admitted.iter().any(|(_, settled, _)| settled.op == *op);
+                assert!(known || open, "{op}: {outcome} was answered, and nothing of it is found");
+            }
+        }
+    }
+    for (unit, found) in house.units.iter().zip(&found) {
+        if unit.held_promised == 0 {
+            continue;
+        }
+        let is = found.held.get("relay").map(|held| held.kept().op);
+        let since = &unit.held_facts[unit.held_promised - 1..];
+        let op = |fact: &Fact| if let Fact::Held(_, held) = fact { Some(held.kept().op) } else { None };
+        let fine = since.iter().any(|fact| op(fact) == is);
+        assert!(fine, "{}: held {is:?}, promised one of {since:?}", unit.id);
+    }
+}
+
+/// At the end, when everything works again: nobody waits, and what is held is so.
+pub(crate) fn at_the_end(house: &House) {
+    for unit in house.units.iter().filter(|unit| !unit.quarantined) {
+        let held = unit.kinds.spec.held;
+        assert!(unit.twin.in_flight() == 0 || held, "{}: something lives for ever", unit.id);
+        assert!(unit.answers.is_empty() && unit.deferred.is_empty(), "{}: something waits for ever", unit.id);
+        held_wishes_converge_or_stall_with_the_reason(house, unit);
+    }
+}
+
+fn held_wishes_converge_or_stall_with_the_reason(house: &House, unit: &Unit) {
+    use truetwin_proof::twin::words::HeldState;
+    let state = unit.twin.state(house.time(house.now));
+    for held in &state.held {
+        let relay = Value::Bool(unit.thing.log().relay);
+        match held.state {
+            HeldState::Met => assert_eq!(held.value, relay, "{}: held, and it is otherwise", unit.id),
+            HeldState::LocalOverride | HeldState::Blocked => {}
+            HeldState::Pursued => assert!(held.reason.is_some(), "{}: {held:?}", unit.id),
+            HeldState::Offline => panic!("{}: it is there", unit.id),
+        }
+    }
+}
+
+/// The other half of honesty: what can be known to be done is said to be done.
+pub(crate) fn on_a_good_day(house: &House, unit: usize, wishes: &[OpId], last: bool) {
+    let of = &house.units[unit];
+    let log = of.thing.log();
+    assert!(wishes.is_empty() || log.relay == last, "{}: it is {}", of.id, log.relay);
+    for op in &house.order[unit] {
+        let call = &house.calls[op];
+        let heard = call.heard.first().map(|(outcome, recorded)| (*outcome, *recorded));
+        let superseded = wishes.last() != Some(op) && call.what != For::Run;
+        let fine = match heard {
+            Some((Some(Outcome::Converged | Outcome::Already), true)) => true,
+            Some((Some(Outcome::Superseded), true)) => superseded,
+            _ => false,
+        };
+        assert!(fine, "{op}: on a good day it heard {heard:?}");
+        if call.what == For::Run {
+            assert_eq!(log.runs.iter().filter(|(of, _)| of == op).count(), 1, "{op}: not run");
+        }
+    }
+    for pair in log.drives.windows(2) {
+        let interval = u64::from(of.kinds.spec.min_interval_ms);
+        assert!(pair[1].at - pair[0].at >= interval, "{}: driven after {} ms", pair[1].op, pair[1].at - pair[0].at);
+    }
+}
