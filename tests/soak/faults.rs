@@ -98,7 +98,7 @@ async fn one(house: &mut House, chance: &mut Chance, kind: Kind) {
         }
         Kind::ClockJumps => {
             house.count("wall clock jumps");
-            let jump = chance.pick(&["+3600", "-86400", "+0", "+40000000", "-30"]);
+            let jump = chance.pick(&["+3600", "-86400", "+0", "+2000000", "-30"]);
             std::fs::write(house.folder.path().join("clock"), jump).unwrap();
         }
         Kind::Cut => {

@@ -190,7 +190,7 @@ impl History {
         }
     }
 
-    /// What was answered, by outcome.
+    /// What was answered, by outcome, and how often without a record.
     pub(crate) fn outcomes(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for asked in &self.asked {
@@ -200,6 +200,9 @@ impl History {
                 End::Broken(_) => "(hub gone)".to_owned(),
             };
             *all.entry(word).or_default() += 1;
+            if matches!(&asked.end, End::Answered(answer) if answer["recorded"] == false) {
+                *all.entry("(answered without a record)".to_owned()).or_default() += 1;
+            }
         }
         all
     }

@@ -127,7 +127,7 @@ impl House {
         let asked = self.common.asked.lock().unwrap().clone();
         for device in 0..DEVICES.len() {
             let latest = asked.iter().rev().filter(|asked| asked.device == device && asked.ended_ms <= died);
-            for (operation, outcome, answer) in latest.filter_map(Asked::recorded).take(10) {
+            for (operation, outcome, answer) in latest.filter_map(Asked::recorded).take(6) {
                 self.is_known(&client, operation, Some(outcome), &format!("answered {answer}")).await;
             }
         }
@@ -219,7 +219,6 @@ impl House {
             let Some((operation, outcome, answer)) = asked.recorded() else { continue };
             let rows = statement.query_map([operation], |row| row.get::<_, String>(0)).unwrap();
             let rows: Vec<serde_json::Value> = rows.map(|row| serde_json::from_str(&row.unwrap()).unwrap()).collect();
-            // What an answer calls `clamped` or `sent_unverified` the twin may call by the way it came about.
             let same = rows.last().is_some_and(|told| crate::history::agrees(outcome, told));
             if !same {
                 self.history.lost.push(format!("{operation}, answered {answer}, stands as {rows:?}"));
