@@ -36,6 +36,7 @@
 //! | a metric | [`metrics`], a panel in `grafana/` | `tests/metrics.rs`, `tests/clients/test_grafana.py` |
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
+//! | an invariant, a fault, a planted mistake | `tests/proof`, [`twin::planted`] | `make sim` |
 //! | a tool | [`mcp::tools`], its text in both languages | `tests/catalogue.rs`, `tests/utterances.rs` |
 //! | a fact of a device's resource | `answer/twin.rs`, [`twin::view`] | `tests/resources.rs` |
 //! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |

@@ -19,6 +19,8 @@ mod evidence;
 mod faults;
 #[path = "twin_rules/held.rs"]
 mod held;
+#[path = "twin_rules/ledger.rs"]
+mod ledger;
 #[path = "twin_rules/owed.rs"]
 mod owed;
 #[path = "twin_rules/relative.rs"]

@@ -193,9 +193,9 @@ impl Twin {
             property: operation.property.clone(),
             wish: operation.wish.clone(),
             outcome,
-            stage: match operation.stage {
-                Stage::WaitingDeviceAck if planted::is(Planted::StageOffByOne) => Stage::WaitingDeviceStart,
-                stage => stage,
+            stage: match planted::is(Planted::StageOffByOne) && operation.stage == Stage::WaitingDeviceAck {
+                true => Stage::WaitingDeviceStart,
+                false => operation.stage,
             },
             reason,
             confirmed_by: match success {

@@ -1,37 +1,30 @@
 //! The hub's part: one input into a twin, its effects carried out as `src/device.rs` does, what must be kept given to the
 //! journal first; actors that crash, and the whole hub.
 
-use std::{collections::BTreeSet, time::Instant};
+use std::time::Instant;
 
 use truetwin_proof::{
-    policy::Restarts,
     property::Value,
     twin::{
-        Hears, Twin,
+        Twin,
         admission::Lasts,
-        held::Held,
-        input::{Command, Effect, Found, Input, Left, Memory},
-        ledger::{Asked, Fact, Ledger},
+        input::{Command, Effect, Found, Input},
+        ledger::Asked,
         planted::{self, Planted},
-        settings::Settings,
         wish::CallerId,
-        words::{OpId, Outcome, Reply, Settled, Stage},
+        words::{OpId, Outcome, Reply, Stage},
     },
 };
 
 use crate::{
     checks,
-    disk::Order,
     fault::Fault,
-    house::{Answer, Call, Deferred, For, House, Moment, Parcel, Thing},
+    house::{House, Moment, Parcel},
+    unit::{Call, Deferred, For},
 };
 
 /// Moments that are told of a seed that broke something.
 const TRACE_MAX: usize = 400;
-
-/// How often an actor may crash (`fleet::Limits`).
-const RESTARTS_MAX: usize = 5;
-const RESTARTS_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl House {
     /// One input of a twin, and whatever its effects bring about at once.
@@ -62,15 +55,7 @@ impl House {
         self.spring(unit);
     }
 
-    /// Who gave up before the twin knew of it.
-    fn given_up(&mut self, unit: usize, op: &OpId) {
-        self.units[unit].deferred.retain(|deferred| deferred.op != *op);
-        if let Some(fact) = self.units[unit].ledger.given_up(op) {
-            self.keep(unit, vec![fact], Lasts::OverCrash, false);
-        }
-    }
-
-    fn apply(&mut self, unit: usize, input: Input, follow_ups: &mut Vec<Input>) {
+    pub(crate) fn apply(&mut self, unit: usize, input: Input, follow_ups: &mut Vec<Input>) {
         let now = self.time(self.now);
         self.tally.inputs += 1;
         self.before(unit, &input);
@@ -99,99 +84,6 @@ impl House {
             self.keep(unit, facts, Lasts::OverCrash, false);
         }
         self.note_pairs(unit);
-    }
-
-    /// Gives facts to the journal, as one commit behind all that was given before. Its number.
-    fn keep(&mut self, unit: usize, facts: Vec<Fact>, sure: Lasts, awaited: bool) -> u64 {
-        self.commits += 1;
-        let number = self.commits;
-        let held = facts.iter().filter(|fact| matches!(fact, Fact::Held(..) | Fact::Unheld(_))).cloned();
-        self.units[unit].held_facts.extend(held);
-        if self.disk.waiting() == 0 {
-            let slow = if self.disk_slow { self.random.below(4_000) } else { 0 };
-            let at = self.now + self.random.below(4) + slow;
-            self.put(at, unit, Parcel::Commit);
-        }
-        let taken = self.disk.give(Order { device: unit, facts, sure, commit: awaited.then_some(number) });
-        if !taken && awaited {
-            self.refused.push((unit, number));
-        }
-        number
-    }
-
-    /// The disk has written what waited, or has not.
-    pub(crate) fn committed(&mut self) {
-        let done = self.disk.commit();
-        if self.disk.waiting() > 0 {
-            let at = self.now + 50;
-            self.put(at, 0, Parcel::Commit);
-        }
-        for done in done {
-            if let Some(commit) = done.commit {
-                self.kept(done.device, commit, done.kept);
-                self.settle_disk(done.device);
-            }
-        }
-    }
-
-    /// What became of one commit that somebody waits for.
-    fn kept(&mut self, unit: usize, commit: u64, kept: bool) {
-        if let Some(at) = self.units[unit].answers.iter().position(|answer| answer.commit == commit) {
-            let answer = self.units[unit].answers.remove(at);
-            self.heard(unit, &answer.op, Some(answer.outcome), kept);
-        }
-        if let Some(at) = self.units[unit].deferred.iter().position(|deferred| deferred.commit == commit) {
-            let deferred = self.units[unit].deferred.remove(at);
-            match kept {
-                true => self.feed(unit, deferred.input),
-                false => self.journal_down(unit, &deferred.op),
-            }
-        }
-    }
-
-    /// What must be written first was not: its caller hears so, and the twin never hears of it.
-    fn journal_down(&mut self, unit: usize, op: &OpId) {
-        *self.tally.outcomes.entry("journal_down").or_default() += 1;
-        let call = self.calls.get_mut(op).expect("a call");
-        (call.refused, call.decided) = (true, 1);
-        self.heard(unit, op, None, true);
-        self.given_up(unit, op);
-    }
-
-    /// What waits for the disk does so no longer than its caller may be kept; and what the journal did not even take.
-    fn settle_disk(&mut self, unit: usize) {
-        for (unit, commit) in std::mem::take(&mut self.refused) {
-            self.kept(unit, commit, false);
-        }
-        let now = self.time(self.now);
-        let late: Vec<Answer> = self.units[unit].answers.extract_if(.., |answer| answer.by <= now).collect();
-        for answer in late {
-            self.heard(unit, &answer.op, Some(answer.outcome), false);
-        }
-        let late: Vec<Deferred> = self.units[unit].deferred.extract_if(.., |deferred| deferred.by <= now).collect();
-        for deferred in late {
-            self.journal_down(unit, &deferred.op);
-        }
-        self.arm(unit);
-    }
-
-    /// A caller is told.
-    fn heard(&mut self, unit: usize, op: &OpId, outcome: Option<Outcome>, recorded: bool) {
-        if outcome.is_some() {
-            let count = if recorded { &mut self.tally.recorded } else { &mut self.tally.unrecorded };
-            *count += 1;
-        }
-        let held = self.units[unit].kinds.spec.held;
-        let now = self.time(self.now);
-        let call = self.calls.get_mut(op).expect("a call");
-        call.heard.push((outcome, recorded));
-        assert!(call.heard.len() == 1, "{op}: {} answers were heard", call.heard.len());
-        let late = self.units[unit].lag > 0 || call.decided_at >= call.answer_by;
-        assert!(late || now <= call.answer_by, "{op}: heard of after its limit");
-        if recorded && outcome.is_some() && held && call.what != For::Run {
-            // What was held when it was decided is on the disk.
-            self.units[unit].held_promised = self.units[unit].held_promised.max(call.promise);
-        }
     }
 
     /// Sets when the twin wakes, or somebody has waited for the disk long enough.
@@ -275,154 +167,6 @@ impl House {
             | Effect::StaleHello { .. } => {}
         }
         None
-    }
-
-    /// Answers a caller once its record is kept.
-    fn tell(&mut self, unit: usize, op: &OpId, reply: &Reply, by: Instant, caller: &CallerId) {
-        let Reply::Settled(settled) = reply else { return self.heard(unit, op, None, true) };
-        let of = &mut self.units[unit];
-        let (facts, lasts) = of.ledger.answer(&of.twin, caller, settled);
-        let outcome = settled.outcome;
-        let commit = self.keep(unit, facts, lasts, true);
-        self.calls.get_mut(op).expect("a call").promise = self.units[unit].held_facts.len();
-        if planted::is(Planted::ReplyBeforeCommit) {
-            return self.heard(unit, op, Some(outcome), true);
-        }
-        self.units[unit].answers.push(Answer { commit, op: op.clone(), outcome, by });
-    }
-
-    /// The actor crashes over a message: another follows with what the fleet kept, or the device is set aside.
-    fn crash(&mut self, unit: usize, over: &Input) {
-        let now = self.time(self.now);
-        self.note_fault(unit, Fault::Actor);
-        let mut memory = self.units[unit].twin.memory(now);
-        if let Some((Asked { op, caller, what, wish, .. }, _)) = asked(&self.units[unit].twin, over) {
-            let settled = Settled::unknown(op, self.units[unit].id.clone(), what, wish);
-            memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });
-        }
-        // The ports drop, and the fleet tells what it knows: that nobody knows.
-        for op in self.units[unit].active.clone() {
-            let call = self.calls.get_mut(&op).expect("a call");
-            call.told_by_fleet |= call.heard.is_empty() && call.decided == 0 || call.heard.is_empty();
-            call.ended = true;
-        }
-        let (max, within) = (RESTARTS_MAX, RESTARTS_WITHIN);
-        if !self.units[unit].restarts.once_more(now, max, within) {
-            self.units[unit].quarantined = true;
-            self.units[unit].answers.clear();
-            self.units[unit].deferred.clear();
-            self.units[unit].wake = u64::MAX;
-            return;
-        }
-        self.begin_actor(unit, memory);
-    }
-
-    /// An actor begins with a memory.
-    fn begin_actor(&mut self, unit: usize, memory: Memory) {
-        let settings = self.settings.clone();
-        let of = &mut self.units[unit];
-        of.twin = Twin::new(of.id.clone(), settings);
-        of.answers.clear();
-        of.deferred.clear();
-        of.tickets.clear();
-        of.session.clone_from(&memory.session);
-        of.ledger = Ledger::default();
-        (of.last_word, of.claimed) = (None, None);
-        let in_flight: BTreeSet<OpId> = memory
-            .in_flight
-            .iter()
-            .map(|left| left.settled.joined.clone().unwrap_or_else(|| left.settled.op.clone()))
-            .collect();
-        let session = memory.session.is_some();
-        let mut inputs = Vec::new();
-        let sent_before: Vec<OpId> = in_flight.iter().filter(|op| self.was_sent(op)).cloned().collect();
-        self.apply(unit, Input::Restored(memory), &mut inputs);
-        assert!(inputs.is_empty());
-        if session {
-            checks::what_was_in_flight_is_withdrawn(self, unit, &sent_before);
-        }
-        self.settle_disk(unit);
-    }
-
-    fn was_sent(&self, op: &OpId) -> bool {
-        self.calls.get(op).is_some_and(|call| call.sent.last().is_some_and(|(_, _, session)| session.is_some()))
-    }
-
-    /// The process is gone, or its power.
-    pub(crate) fn hub_dies(&mut self, fault: Fault) {
-        if !self.hub_up {
-            return;
-        }
-        for unit in 0..self.units.len() {
-            self.note_fault(unit, fault);
-        }
-        self.hub_up = false;
-        match fault {
-            Fault::PowerCut => {
-                let luck = self.random.below(1_000);
-                self.disk.power_cut(luck);
-            }
-            _ => self.disk.killed(),
-        }
-        for unit in 0..self.units.len() {
-            // The kernel closes its sockets; what was written to them may still arrive.
-            if let Some(connection) = self.units[unit].connection {
-                let at = self.now + self.random.below(40);
-                self.put(at, unit, Parcel::Lost { connection });
-            }
-            self.units[unit].hub_connection = None;
-            self.units[unit].wake = u64::MAX;
-        }
-        let at = self.now + 50 + self.random.below(3_000);
-        let cut = fault == Fault::PowerCut;
-        self.put(at, 0, Parcel::Starts);
-        for call in self.calls.values_mut().filter(|call| call.active) {
-            // Its connection is gone with the hub.
-            call.gone = true;
-            call.ended = true;
-        }
-        checks::at_the_end_of_the_hub(self, cut);
-    }
-
-    /// The hub starts and finds what its journal kept.
-    pub(crate) fn hub_starts(&mut self) {
-        self.run += 1;
-        self.hub_up = true;
-        self.bus_down = false;
-        self.tally.hub_starts += 1;
-        let now = self.time(self.now);
-        self.settings = Settings { reconcile: self.settings.reconcile, ..Settings::new(now) };
-        let epoch = u32::try_from(self.run).expect("few starts");
-        for (unit, found) in self.disk.recover(self.units.len()).into_iter().enumerate() {
-            let of = &mut self.units[unit];
-            if let Thing::Core(core) = &mut of.thing {
-                core.next_epoch();
-            }
-            (of.quarantined, of.restarts, of.crash) = (false, Restarts::default(), false);
-            (of.hub_boot, of.measured) = (None, None);
-            // The description is kept with the rest; it does not change here.
-            let known = of.twin.description().cloned();
-            let gone = |(caller, settled, told): (CallerId, Settled, Option<Outcome>)| {
-                let hears = told.map_or(Hears::Gone, |outcome| Hears::Told { outcome, at: now });
-                Left { caller, hears, settled }
-            };
-            let ended = |(caller, settled): (CallerId, Settled)| {
-                let hears = Hears::Told { outcome: settled.outcome, at: now };
-                (now, Left { caller, hears, settled })
-            };
-            let memory = Memory {
-                description: known,
-                held: found
-                    .held
-                    .into_iter()
-                    .map(|(name, held)| (name, Held::resumed(held.kept(), now, epoch)))
-                    .collect(),
-                in_flight: found.admitted.into_iter().map(gone).collect(),
-                ended: found.known.into_iter().map(ended).collect(),
-                ..Memory::default()
-            };
-            self.begin_actor(unit, memory);
-        }
     }
 
     /// What a call is, as far as the checks want to know it.
@@ -519,7 +263,7 @@ impl House {
 }
 
 /// The call that an input is, and when its caller must have its answer.
-fn asked(twin: &Twin, input: &Input) -> Option<(Asked, Instant)> {
+pub(crate) fn asked(twin: &Twin, input: &Input) -> Option<(Asked, Instant)> {
     match input {
         Input::Set { op, caller, wish, answer_by } => {
             let (what, wished) = (wish.property.clone(), wish.target.value().cloned());

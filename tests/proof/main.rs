@@ -1,18 +1,24 @@
 //! The simulator: houses from seeds, with the invariants of semantics 9 after each step. `make sim` prints what it saw.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a fault that is special in one place is not in most others")]
 
 mod board;
 mod checks;
 mod core;
+mod crashes;
 mod disk;
+mod ends;
 mod fault;
 mod house;
 mod hub;
+mod journal;
 mod log;
+mod noted;
 mod random;
 mod small;
 mod steps;
 mod tally;
+mod unit;
 mod way;
 
 use std::{

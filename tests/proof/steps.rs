@@ -14,11 +14,13 @@ use truetwin_proof::{
 use crate::{
     checks,
     core::Spec,
+    ends,
     fault::Fault,
-    house::{For, House, Kinds, Parcel, Setting, Thing},
+    house::{House, Parcel, Setting},
     log::boot_token,
     random::Random,
     tally::STAGES,
+    unit::{For, Kinds, Thing},
 };
 
 /// How long everything works before the end is looked at, milliseconds: longer than the longest pause between two sendings
@@ -102,7 +104,7 @@ impl House {
         if !self.hub_up {
             self.pass(self.now + AFTERMATH_MS);
         }
-        checks::at_the_end(self);
+        ends::at_the_end(self);
         self.note_end();
     }
 
@@ -295,7 +297,8 @@ impl House {
         }
         match fault {
             fault if fault.of_device() => {
-                if self.units[unit].wrong.insert(fault) {
+                let new = self.units[unit].wrong.insert(fault);
+                if new {
                     self.units[unit].thing.switch(now, fault);
                 }
             }
@@ -328,7 +331,8 @@ impl House {
         let now = self.now;
         match fault {
             fault if fault.of_device() => {
-                if self.units[unit].wrong.remove(&fault) {
+                let was = self.units[unit].wrong.remove(&fault);
+                if was {
                     self.units[unit].thing.switch(now, fault);
                 }
             }
@@ -391,9 +395,9 @@ impl House {
         }
         self.pass(self.now + 60_000);
         for (unit, wishes) in wishes.iter().enumerate() {
-            checks::on_a_good_day(self, unit, wishes, last[unit]);
+            ends::on_a_good_day(self, unit, wishes, last[unit]);
         }
-        checks::at_the_end(self);
+        ends::at_the_end(self);
         self.note_end();
     }
 
