@@ -212,3 +212,71 @@ fn around<'a>(life: &'a Life, asked: &Asked) -> Vec<&'a (u64, f64)> {
     let (from, to) = (asked.asked_ms.saturating_sub(2_000), asked.ended_ms + 2_000);
     life.moves.iter().filter(|(at, _)| (from..to).contains(at)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(wish: f64, asked_ms: u64, ended_ms: u64, answer: Json) -> Asked {
+        Asked { device: 0, wish, asked_ms, ended_ms, end: End::Answered(answer) }
+    }
+
+    fn judged(asked: Vec<Asked>, moves: &[(u64, f64)], lives: &[(u64, u64)]) -> History {
+        let mut history = History { asked, lives: lives.to_vec(), ..History::default() };
+        history.judge(&[Life { moves: moves.to_vec(), starts: vec![0], welcomes: vec![10, 9_000] }], &[], &[]);
+        history
+    }
+
+    const ALWAYS: &[(u64, u64)] = &[(0, u64::MAX)];
+
+    fn done() -> Json {
+        json!({"success": true, "result": "confirmed", "outcome": "converged", "operation": "a"})
+    }
+
+    #[test]
+    fn what_is_true_is_no_mistake() {
+        let history = judged(vec![asked(1.0, 5_000, 5_600, done())], &[(5_100, 1.0)], ALWAYS);
+        assert_eq!((history.wrong, history.late_drives), (vec![], vec![]));
+    }
+
+    #[test]
+    fn done_is_wrong_where_nothing_moved_or_it_went_back() {
+        for moves in [&[][..], &[(5_100, 1.0), (5_300, 0.0)][..]] {
+            assert_eq!(judged(vec![asked(1.0, 5_000, 5_600, done())], moves, ALWAYS).wrong.len(), 1, "{moves:?}");
+        }
+    }
+
+    #[test]
+    fn failed_is_wrong_where_it_moved_and_stayed() {
+        let failed = json!({"success": false, "result": "failed", "outcome": "contradicted", "operation": "a"});
+        assert_eq!(judged(vec![asked(1.0, 5_000, 5_600, failed)], &[(5_100, 1.0)], ALWAYS).wrong.len(), 1);
+    }
+
+    #[test]
+    fn a_drive_after_the_answer_or_after_the_next_hub_is_late() {
+        let unknown = json!({"success": false, "result": "unconfirmed", "outcome": "timed_out", "operation": "a"});
+        assert_eq!(judged(vec![asked(1.0, 5_000, 8_000, unknown)], &[(8_700, 1.0)], ALWAYS).late_drives.len(), 1);
+        let broken = Asked { end: End::Broken(String::new()), ..asked(1.0, 7_000, 7_100, Json::Null) };
+        let two = &[(0, 7_050), (8_500, u64::MAX)];
+        assert_eq!(judged(vec![broken.clone()], &[(9_700, 1.0)], two).late_drives.len(), 1, "sent again");
+        assert_eq!(judged(vec![broken], &[(7_200, 1.0)], two).late_drives.len(), 0, "sent before");
+    }
+
+    #[test]
+    fn a_hub_that_lives_answers() {
+        let broken = Asked { end: End::Broken(String::new()), ..asked(1.0, 7_000, 7_100, Json::Null) };
+        assert_eq!(judged(vec![broken], &[], ALWAYS).wrong.len(), 1);
+        assert_eq!(judged(vec![asked(1.0, 5_000, 16_000, done())], &[(5_100, 1.0)], ALWAYS).wrong.len(), 1, "too late");
+    }
+
+    #[test]
+    fn a_record_agrees_or_says_that_it_is_amended() {
+        assert!(agrees("converged", &json!({"outcome": "converged"})));
+        assert!(agrees("timed_out", &json!({"outcome": "timed_out", "late_success": true})));
+        assert!(agrees("working", &json!({"outcome": "interrupted"})));
+        assert!(!agrees("converged", &json!({"outcome": "interrupted"})));
+        assert!(!agrees("converged", &json!({})));
+    }
+}

@@ -177,6 +177,9 @@ impl House {
         client.close().await;
         self.history.asked = self.common.asked.lock().unwrap().clone();
         self.hub.kill();
+        let log = fs::read_to_string(self.folder.path().join("hub.log")).unwrap_or_default();
+        let panics = log.lines().filter(|line| line.contains("panicked")).map(|line| format!("the hub's log: {line}"));
+        self.history.wrong.extend(panics);
         self.every_record_is_there();
         let mut lives = Vec::new();
         for device in &mut self.devices {
