@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: sim help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
+.PHONY: sim soak help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -13,7 +13,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 test: ## everything that CI runs, in order, stopping at the first failing part; does its own set-up
-	@tests/setup/parts.sh setup unit binary demo clients
+	@tests/setup/parts.sh setup unit binary soak demo clients
 
 setup: ## Debian packages that are missing (root or sudo); .build/venv, .build/npm, .build/conformance
 	@tests/setup/debian.sh
@@ -38,6 +38,9 @@ faults: ## every row of the fault table through real MCP and MQTT, as a table
 
 sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes; every order of events in the small. SEEDS=n FIRST=n
 	cargo test --quiet --locked --profile ci --package truetwin-proof --test proof -- --nocapture
+
+soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n
+	MINUTES=$(or $(MINUTES),2) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)

@@ -202,6 +202,37 @@ async fn s8_5_a_disk_that_takes_nothing_costs_the_record_and_not_the_answer() {
     hub.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s6_2_a_set_point_that_changed_while_the_disk_took_nothing_is_written_once_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let hub = start(&data, free()).await;
+    let heater = hub.device("heater", Kind::Thermostat).await;
+    let state = || json!({"device": "floor heating"});
+    hub.until("online", "get_device_state", state(), |told| told["trust"] == "now").await;
+    let wish = json!({"device": "floor heating", "property": "target", "level": 21});
+    hub.call("set_device_level", wish).await;
+    hub.until("met", "get_device_state", state(), |told| told["held"][0]["state"] == "met").await;
+    let mut other = rusqlite::Connection::open(data.join("journal.db")).unwrap();
+    let stalled = other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    assert!(heater.handle().touch(Some("target"), Some(15.0)), "a person turns it down");
+    let lost = async {
+        while hub.hub.parts().journal.as_ref().unwrap().counters().not_kept() == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(HANG, lost).await.unwrap();
+    drop(stalled);
+    // Whatever happens to the device next tells it again: else a hub that begins anew would heat to 21.
+    hub.until("written", "get_device_state", state(), |_| {
+        let row = other.query_row("SELECT json FROM held", [], |row| row.get::<_, String>(0));
+        row.is_ok_and(|row| serde_json::from_str::<Json>(&row).unwrap()["value"].as_f64() == Some(15.0))
+    })
+    .await;
+    heater.stop();
+    hub.stop().await;
+}
+
 /// Whether an operation stands in the journal that has not ended.
 fn admitted(folder: &Path) -> bool {
     let path = folder.join("journal.db");

@@ -39,6 +39,8 @@ pub(super) struct Waiting {
 pub(super) struct Book {
     journal: Option<Journal>,
     ledger: Ledger,
+    /// How much the journal had failed to keep when that was last looked at.
+    not_kept: u64,
     /// The properties that the owner has yet to accept, as the journal has them.
     unaccepted: BTreeSet<PropertyName>,
     /// The values as the journal has them, and when it was last looked whether there are others.
@@ -113,6 +115,7 @@ impl Book {
         let (Some(journal), Reply::Settled(settled)) = (self.journal.clone(), &reply) else {
             return hand_over(metrics, port, reply);
         };
+        self.look_for_losses(&journal);
         let (facts, lasts) = self.ledger.answer(twin, &caller, settled);
         let kept = journal.keep(entries(twin.device(), facts), lasting(lasts));
         let (metrics, mut reply) = (metrics.clone(), reply);
@@ -132,6 +135,7 @@ impl Book {
     /// Writes down what has come and gone since, without anybody waiting for it.
     pub(super) fn catch_up(&mut self, twin: &Twin, in_flight: &[Left]) {
         let Some(journal) = self.journal.clone() else { return };
+        self.look_for_losses(&journal);
         let device = twin.device();
         let mut entries = entries(device, self.ledger.catch_up(now(), twin, in_flight));
         entries.extend(self.reported_changes(twin, now(), false));
@@ -145,6 +149,16 @@ impl Book {
         }
         if !entries.is_empty() {
             journal.queue(entries);
+        }
+    }
+
+    /// Whatever the journal could not keep may have been of this device: what must not be found old after a crash is told again
+    /// with the next input, until it is kept.
+    fn look_for_losses(&mut self, journal: &Journal) {
+        let not_kept = journal.counters().not_kept();
+        if not_kept != self.not_kept {
+            self.not_kept = not_kept;
+            self.ledger.doubt();
         }
     }
 

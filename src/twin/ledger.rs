@@ -65,13 +65,25 @@ pub struct Ledger {
     pending: BTreeSet<OpId>,
     /// Set points.
     held: BTreeMap<PropertyName, Kept>,
+    /// Every set point that was ever told, also those that are no more; bounded as the device's properties are.
+    touched: BTreeSet<PropertyName>,
+    /// What was told of them may not have been kept.
+    doubted: bool,
 }
 
 impl Ledger {
     /// Goes on with what was kept before there was this twin.
     pub fn resume(&mut self, twin: &Twin, left: &[Left]) {
         self.held = twin.held().iter().map(|(property, held)| (property.clone(), held.kept())).collect();
+        self.touched.extend(self.held.keys().cloned());
         self.open = left.iter().map(|left| (left.settled.op.clone(), left.caller.clone())).collect();
+    }
+
+    /// Something that was told, here or elsewhere, was not kept: a disk was full, or stalled. The set points are told anew, and
+    /// that those which are no more are none: a hub that begins anew must not pursue what nobody wishes any longer (5.8, 6.2).
+    /// Ends of operations are not: whoever was answered has heard that there is no record (8.5).
+    pub fn doubt(&mut self) {
+        self.doubted = true;
     }
 
     /// The admission that must be kept before the twin may hear of a call, and how surely; `None`: it goes on. Asked again for
@@ -140,10 +152,16 @@ impl Ledger {
 
     /// The set points that are not as they were told.
     fn held_changes(&mut self, twin: &Twin) -> Vec<Fact> {
-        if twin.held().is_empty() && self.held.is_empty() {
+        let doubted = std::mem::take(&mut self.doubted);
+        if twin.held().is_empty() && self.held.is_empty() && (!doubted || self.touched.is_empty()) {
             return Vec::new();
         }
         let mut facts = Vec::new();
+        if doubted {
+            self.held.clear();
+            let gone = self.touched.iter().filter(|property| !twin.held().contains_key(*property));
+            facts.extend(gone.cloned().map(Fact::Unheld));
+        }
         for (property, held) in twin.held() {
             let kept = held.kept();
             let known = self.held.get(property);
@@ -154,6 +172,7 @@ impl Ledger {
             if !same {
                 facts.push(Fact::Held(property.clone(), Box::new(held.clone())));
                 self.held.insert(property.clone(), kept);
+                self.touched.insert(property.clone());
             }
         }
         self.held.retain(|property, _| {

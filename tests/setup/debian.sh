@@ -9,6 +9,7 @@ want() { command -v "$1" > /dev/null || missing+=("$2"); }
 want mosquitto mosquitto                  # a broker that nobody here wrote
 want mosquitto_pub mosquitto-clients      # a device made of two shell commands
 want prometheus prometheus                # evaluates every expression of the dashboard
+want faketime faketime                    # wall clocks that jump
 command -v cc > /dev/null || missing+=(gcc libc6-dev)
 if ! python3 -c 'import ensurepip, venv' 2> /dev/null; then missing+=(python3 python3-venv); fi
 if ! command -v npm > /dev/null; then missing+=(nodejs npm); fi
