@@ -379,6 +379,10 @@ fn confuse(house: &mut House, moment: &Moment) {
                 Stage::WaitingDeviceStart
             }
             Some(ActionResult::Rejected) => Stage::WaitingDeviceAck,
+            // Its completion was heard: it is the read-back that is missing.
+            Some(ActionResult::Completed) if call.completed_at.is_some() && call.what != For::Run => {
+                Stage::WaitingReadBack
+            }
             Some(ActionResult::Completed) if as_wished || call.what == For::Run => Stage::WaitingDeviceReport,
             Some(ActionResult::Completed) => Stage::WaitingReadBack,
             _ if !log.begun.contains(op) => Stage::WaitingDeviceStart,
