@@ -63,10 +63,12 @@ impl Ingress {
         match message {
             FromDevice::Connected { device, connection, version } => {
                 tracing::info!(device = %device, version = version.as_str(), "connected");
+                self.reconnected(&device);
                 self.tell(&device, DeviceMsg::Connected(connection));
             }
             FromDevice::Disconnected { device, connection, why } => {
                 tracing::info!(device = %device, why = why.as_str(), "disconnected");
+                self.reconnected(&device);
                 self.tell(&device, DeviceMsg::Disconnected(connection));
             }
             FromDevice::Event { device, payload, retained, receipt, .. } => {
@@ -107,6 +109,7 @@ impl Ingress {
                         receipt.taken();
                     }
                     Heard::Hello(mut hello) => {
+                        self.presses.greeted(&id, &hello.boot, hello.seq);
                         self.note_buttons(&id, &hello.status, false);
                         let said =
                             self.is_new(&id, &hello.description).then(|| String::from_utf8_lossy(payload).into_owned());
@@ -115,7 +118,9 @@ impl Ingress {
                         self.fleet.tell(&id, DeviceMsg::Greeted { hello, said, receipt });
                     }
                     Heard::Report(report) => {
-                        self.note_buttons(&id, &report.status, by_hand(&report));
+                        if self.presses.is_news(&id, &report.boot, report.seq) {
+                            self.note_buttons(&id, &report.status, by_hand(&report));
+                        }
                         self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
                     }
                 }
@@ -137,6 +142,12 @@ impl Ingress {
             self.described.insert(device.clone(), description.clone());
         }
         is_new
+    }
+
+    fn reconnected(&self, device: &str) {
+        if let Ok(id) = DeviceId::new(device) {
+            self.presses.reconnected(&id);
+        }
     }
 
     /// Watched buttons hear of their values before the device's actor does.

@@ -22,7 +22,8 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value as Json, json};
-use truetwin::sim::Kind;
+use tokio_util::sync::CancellationToken;
+use truetwin::{sim::Kind, twin::words::Presence};
 
 /// A person who needs no time: for what is not about how quick a yes is.
 const AT_ONCE: &str = "[confirm]\nearliest_ms = 0\n";
@@ -136,6 +137,42 @@ async fn s7_2_a_scene_with_a_lock_in_it_has_one_question() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn s7_2_nothing_is_sent_to_a_member_of_a_scene_before_it_is_known_what_to_ask() {
+    let config = format!(
+        "{AT_ONCE}[timing]\nwait_online_ms = 0\njust_started_ms = 0\n[devices.front-door.properties.locked]\n\
+         confirm = \"press\"\npress_with = \"bell.presses\"\n[[scene]]\nname = \"coming home\"\n\
+         members = [{{ device = \"front-door\", property = \"locked\", value = false }}]"
+    );
+    let mut house = House::build(&config, &[Member::new("bell", Kind::Button)]).await;
+    let password = house.introduce("front-door").await;
+    let ann = house.caller().await;
+    let home = async || ann.call("activate_scene", json!({"scene": "coming home"})).await;
+    let silent = home().await;
+    assert_eq!((&silent["result"], &silent["code"]), (&json!("failed"), &Json::Null), "{silent}");
+    house.start(FRONT_DOOR, &password);
+    house.presence("front-door", Presence::Online).await;
+    is_question(&home().await, "press");
+    assert_eq!(house.truth("front-door"), (0, true), "still locked, and never moved");
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_a_garage_door_has_no_way_past_the_press_of_its_owner() {
+    let config = format!(
+        "{AT_ONCE}[devices.garage.properties.door]\nconfirm = \"press\"\npress_with = \"bell.presses\"\n\
+         by_action = \"true = pulse, false = pulse\""
+    );
+    let house = House::build(&config, &[GARAGE, Member::new("bell", Kind::Button)]).await;
+    let ann = house.caller().await;
+    is_question(&ann.switch("garage", "open").await, "press");
+    let pulse = ann.call("run_device_action", json!({"device": "garage", "action": "pulse"})).await;
+    is_question(&pulse, "press");
+    is_question(&confirm(&ann, &pulse["code"]).await, "press");
+    assert_eq!(house.truth("garage").0, 0);
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn s7_2_none_is_the_owners_word_and_the_tool_is_gone_with_it() {
     let config = "[devices.front-door.properties.locked]\nconfirm = \"none\"\n[devices.lamp.properties.relay]\nconfirm = \"ask\"";
     let house = House::build(config, &[FRONT_DOOR]).await;
@@ -183,6 +220,35 @@ async fn s7_2_a_spoken_code_is_never_told_and_guesses_are_counted() {
     is_question(&ben.switch("front-door", "unlocked").await, "spoken_code");
     assert_eq!(confirm(&ben, &json!("4711")).await["outcome"], "rate_limited", "the door itself is locked out");
     assert_eq!(house.truth("front-door"), (2, true));
+    house.take_down().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_2_what_is_said_at_one_box_does_not_release_what_another_box_has_asked_for() {
+    let file = code_file(0o600);
+    let config = format!(
+        "{AT_ONCE}code_file = {:?}\n[devices.front-door.properties.locked]\nconfirm = \"spoken_code\"\n\
+         [devices.back-door.properties.locked]\nconfirm = \"spoken_code\"\n\
+         [[endpoint]]\nname = \"home\"\nurl = \"ws://127.0.0.1:9/mcp/?token=t0\"\nboxes = 2",
+        file.path()
+    );
+    let house = House::build(&config, &[FRONT_DOOR, Member { device: "back-door", ..FRONT_DOOR }]).await;
+    let server = house.hub().parts().mcp_server(truetwin::mcp::Transport::Stdio);
+    let boxes = server.guest(truetwin::authz::Principal::Endpoint("home".into()), "").unwrap();
+    let call = async |tool: &str, arguments: Json| {
+        let call = truetwin::mcp::Call::new(tool, arguments.as_object().unwrap().clone());
+        server.call(&boxes, &call, &CancellationToken::new()).await.unwrap().structured
+    };
+    let asked = async |device: &str| call("switch_device", json!({"device": device, "to": "unlocked"})).await;
+    is_question(&asked("front-door").await, "spoken_code");
+    let guest = asked("back-door").await;
+    is_question(&guest, "spoken_code");
+    let said = call("confirm_operation", json!({"code": "4711"})).await;
+    assert_eq!(said["outcome"], "code_wrong", "it was said about the front door: {said}");
+    assert_eq!((house.truth("front-door").0, house.truth("back-door").0), (0, 0));
+    let both = format!("{} 4711", guest["code"].as_str().unwrap());
+    assert_eq!(call("confirm_operation", json!({"code": both})).await["success"], true, "with its question's word");
+    assert_eq!((house.truth("front-door").0, house.truth("back-door").0), (0, 1));
     house.take_down().await;
 }
 

@@ -24,14 +24,22 @@ async fn ask(house: &House, request: Request) -> control::Response {
     tokio::task::spawn_blocking(move || control::ask(&folder, &request)).await.unwrap().unwrap()
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option<&[&str]>) -> String {
     let listed = |names: Option<&[&str]>| names.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
     let request =
         Request::TokenAdd { name: name.to_owned(), devices: listed(devices), read: listed(read), language: None };
     match ask(house, request).await {
         control::Response::Token { token, .. } => token.reveal().to_owned(),
-        other => panic!("{other:?}"),
+        other @ (control::Response::Device { .. }
+        | control::Response::Devices { .. }
+        | control::Response::Removed { .. }
+        | control::Response::Answer { .. }
+        | control::Response::Endpoint { .. }
+        | control::Response::Endpoints { .. }
+        | control::Response::Tokens { .. }
+        | control::Response::BackedUp
+        | control::Response::Disputed { .. }
+        | control::Response::Error { .. }) => panic!("{other:?}"),
     }
 }
 

@@ -62,6 +62,32 @@ async fn s7_3_a_sensitive_value_is_in_no_answer_no_resource_and_no_record() {
     house.take_down().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn s7_3_a_sensitive_value_is_not_written_down_of_a_device_that_is_silent_or_misheard() {
+    let config = "[timing]\nwait_online_ms = 0\njust_started_ms = 0\n[devices.safe.properties.pin]\nsensitive = true\n[[scene]]\n\
+                  name = \"away\"\nmembers = [{ device = \"safe\", property = \"pin\", value = 90817 }]";
+    let house = House::build(config, &[Member::new("heating", sim::Kind::Thermostat)]).await;
+    house.introduce("safe").await;
+    let ann = house.caller().await;
+    let level = async |device: &str| {
+        ann.call("set_device_level", json!({"device": device, "property": "pin", "level": 90817})).await
+    };
+    assert_eq!(level("safe").await["outcome"], "offline");
+    assert_eq!(level("saef").await["outcome"], "unknown_device");
+    let away = ann.call("activate_scene", json!({"scene": "away"})).await;
+    assert_eq!(away["result"], "failed", "{away}");
+    let folder = house.hub().data().path().to_owned();
+    let value = json!(90817);
+    let set = truetwin::control::Request::Set { device: "safe".into(), property: "pin".into(), value };
+    let asked = tokio::task::spawn_blocking(move || truetwin::control::ask(&folder, &set)).await.unwrap();
+    assert!(asked.is_ok(), "{asked:?}");
+    house.hub().parts().audit.close();
+    let written = everything_in(house.hub().data().path());
+    assert_eq!(written.matches(r#""event":"call""#).count(), 4, "{written}");
+    assert!(!written.contains("90817"), "{written}");
+    house.take_down().await;
+}
+
 fn everything_in(folder: &Path) -> String {
     let mut all = String::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -300,6 +326,10 @@ async fn s7_4_a_hostile_board_on_the_wire_reaches_no_sentence() {
     let state = ann.call("get_device_state", json!({"device": "board", "fresh": "no"})).await;
     assert_eq!(state["device_state"]["message"], json!({"device_text": text}), "{state}");
     assert!(!state["say"].as_str().unwrap().contains("ignore"), "{state}");
+    let tools = house.hub().parts().mcp_server(mcp::Transport::Stdio);
+    let tools = tools.tools(&tools.guest(truetwin::authz::Principal::Stdio, "").unwrap());
+    let listed = &tools.iter().find(|tool| tool.name == "set_device_option").unwrap().input_schema["properties"];
+    assert_eq!(listed["option"].get("enum"), None, "a sentence is no word of a list: {listed:?}");
     let option = ann.call("set_device_option", json!({"device": "board", "property": text})).await;
     assert_eq!(option["allowed"], format!("\"{text}\", b"), "{option}");
     board.abort();

@@ -46,6 +46,9 @@ pub struct Policy {
     pub here: Option<String>,
     /// The form of answers.
     pub style: Style,
+    /// Whether several people speak through it whom nothing may tell apart: boxes of one agent. The yes of one is then not
+    /// that of another (semantics 7.2).
+    pub several: bool,
 }
 
 impl Default for Policy {
@@ -57,6 +60,7 @@ impl Default for Policy {
             answer_by_ms: ANSWER_BY_MS,
             here: None,
             style: Style::Structured,
+            several: false,
         }
     }
 }

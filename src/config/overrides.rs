@@ -26,6 +26,7 @@ impl Config {
                 action.confirmation = confirmation(owner);
             }
         }
+        description.confirm_actions_as_properties();
         description
     }
 }

@@ -190,15 +190,16 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
     }
     let label = |p: &hub::PropertyWire| Some((p.name.as_str().into(), p.label.as_deref()?.into()));
     let labels = hello.properties.iter().filter_map(label).collect();
-    let properties = hello.properties.into_iter().map(property).collect();
+    let properties: Vec<Property> = hello.properties.into_iter().map(property).collect();
     let group = |names: Vec<String>| names.into_iter().map(Into::into).collect();
     let exclusive = hello.exclusive.into_iter().map(group).collect();
+    let harmful = properties.iter().map(|p| p.role).find(|role| HARMFUL.contains(role));
     Ok(Hello {
         boot,
         seq,
         description: Arc::new(Description {
             properties,
-            actions: hello.actions.into_iter().map(action).collect(),
+            actions: hello.actions.into_iter().map(|one| action(one, harmful)).collect(),
             exclusive,
             labels,
             level: hello.level,
@@ -249,10 +250,13 @@ fn property(wire: hub::PropertyWire) -> Property {
     }
 }
 
-fn action(wire: hub::ActionWire) -> Action {
+/// What can do harm, and with it the actions of its device that do not say what they move (semantics 7.2).
+const HARMFUL: [Role; 3] = [Role::Lock, Role::Door, Role::Heater];
+
+fn action(wire: hub::ActionWire, harmful: Option<Role>) -> Action {
     Action {
         name: wire.name.into(),
-        role: wire.role.map_or(Role::Other, role),
+        role: wire.role.map_or(harmful.unwrap_or(Role::Other), role),
         feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
         repeatable: wire.repeatable,

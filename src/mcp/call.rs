@@ -158,6 +158,7 @@ impl Server {
             confirmer: &shared.confirmer,
             person: &call.person,
             caller: &guest.caller,
+            several: guest.is_several(),
             answer_within: Duration::from_millis(guest.policy.answer_by_ms),
         };
         let ended = |answer: Option<&Rendered>| {

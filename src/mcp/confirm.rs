@@ -77,8 +77,8 @@ impl fmt::Debug for Confirmer {
 /// What becomes of a command.
 #[derive(Debug)]
 pub(super) enum Gate {
-    /// It is carried out; `Some`: somebody was asked first, so its time begins now.
-    Open(Option<Instant>),
+    /// It is carried out; `Some`: somebody was asked first and has agreed to this, so its time begins now.
+    Open(Option<(Instant, Demand)>),
     /// It is not, and this is why.
     Shut(Box<Rendered>),
     /// Its client asks the person, and calls again.
@@ -145,26 +145,47 @@ pub(super) async fn gate(desk: &Desk<'_>, house: &House, request: &Request, answ
         return by_model(desk, house, request, demand, asking);
     }
     desk.noting.agreed(&[("form", true), ("spoken_code", demand.spoken), ("press", !demand.presses.is_empty())]);
-    Gate::Open(Some(Instant::now()))
+    Gate::Open(Some((Instant::now(), demand)))
+}
+
+/// What was agreed to, looked at again in the house as it is now: what it moves may have become something else since it was
+/// asked about, or may have greeted only then. `Some`: it was agreed to something less, and is asked about anew.
+pub(super) async fn gate_again(
+    desk: &Desk<'_>,
+    house: &House,
+    request: &Request,
+    agreed: &Demand,
+    answer_by: Instant,
+) -> Option<Box<Rendered>> {
+    let dangers = dangers(desk, house, request, answer_by).await;
+    let demand = demand(&dangers);
+    if agreed.covers(&demand) {
+        return None;
+    }
+    let asking = asking(desk, house, request, &dangers, &demand);
+    match by_model(desk, house, request, demand, asking) {
+        Gate::Shut(answer) => Some(answer),
+        Gate::Open(_) | Gate::Ask(_) => None,
+    }
 }
 
 /// The caller says a code.
 ///
 /// # Errors
 /// The answer, where it is not the one.
-pub(super) fn confirmed(desk: &Desk<'_>, house: &House, code: &str) -> Result<Request, Box<Rendered>> {
+pub(super) fn confirmed(desk: &Desk<'_>, house: &House, code: &str) -> Result<(Request, Demand), Box<Rendered>> {
     let (confirmer, caller) = (desk.confirmer, &desk.caller.0);
     let mut questions = confirmer.questions();
     let open = questions.open(caller).map(|(request, demand, put)| (request.clone(), demand.clone(), put));
     let pressed = open.as_ref().is_some_and(|(_, demand, put)| confirmer.pressed(demand, *put));
     let secret = confirmer.secret.as_ref();
-    let denied = match questions.confirm(caller, code, secret, pressed, desk.caller.is_shared(), Instant::now()) {
+    let denied = match questions.confirm(caller, code, secret, pressed, desk.several, Instant::now()) {
         Ok(Confirmed(request)) => {
             if let Some((_, demand, _)) = &open {
                 let (spoken, press) = (demand.spoken, !demand.presses.is_empty());
                 desk.noting.agreed(&[("code", !spoken), ("spoken_code", spoken), ("press", press)]);
             }
-            return Ok(request);
+            return Ok((request, open.map(|(_, demand, _)| demand).unwrap_or_default()));
         }
         Err(denied) => denied,
     };
@@ -205,7 +226,7 @@ fn refusal(denied: Denied) -> Refusal {
 fn by_model(desk: &Desk<'_>, house: &House, request: &Request, demand: Demand, asking: Asking) -> Gate {
     let (code, caller) = (crate::random::id(CODE_BYTES), desk.caller);
     // A spoken code is the person's alone; only where callers cannot be told apart a word of ours goes in front of it.
-    let told = !demand.spoken || caller.is_shared();
+    let told = !demand.spoken || desk.several;
     desk.confirmer.questions().put(&caller.0, request.clone(), demand, &code, Instant::now());
     let refused = Refusal::ConfirmationRequired.word();
     desk.observer.refused(refused);
@@ -282,10 +303,8 @@ fn danger(house: &House, part: Part<'_>, now: Option<&Value>) -> Option<Danger> 
         // It is refused in any case; asking would tell that there is something.
         return None;
     }
-    let Some(description) = house.thing(device, name).and_then(|entry| entry.description.as_ref()) else {
-        // Nobody knows yet what it is; by the time it is sent somebody may.
-        return danger(Confirm::Ask, None);
-    };
+    // What it is nobody knows before it has greeted; until then nothing is sent to it.
+    let description = house.thing(device, name)?.description.as_ref()?;
     let (how, owner) = match part {
         Part::Wish(_, wish) => {
             let property = description.property(name)?;
@@ -336,7 +355,8 @@ async fn value_now(
 
 /// What all the dangers of a command demand together.
 fn demand(dangers: &[Danger]) -> Demand {
-    let mut demand = Demand::default();
+    let asked = dangers.iter().map(|danger| (danger.device.clone(), danger.name.clone())).collect();
+    let mut demand = Demand { asked, ..Demand::default() };
     for danger in dangers {
         match danger.how {
             Confirm::None | Confirm::Ask => {}

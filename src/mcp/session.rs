@@ -28,4 +28,10 @@ impl Guest {
         };
         Self { principal, caller, policy }
     }
+
+    /// Whether several people may be this one, so that a code has to say which question it answers: clients without a
+    /// session, and boxes that their access point does not tell apart.
+    pub(super) fn is_several(&self) -> bool {
+        self.caller.is_shared() || self.policy.several && *self.caller.0 == self.principal.to_string()
+    }
 }

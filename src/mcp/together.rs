@@ -8,13 +8,13 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Progress, arguments::Together, eyes, house::House, progress::Step};
+use super::{Progress, arguments::Together, eyes, house::House, progress::Step, tools::Silent};
 use crate::{
     answer::{self, MemberReply, Rendered},
     authz::{Denied, Right, Rights},
     fleet::{Caller, Fleet},
     names::{Lang, Thing},
-    twin::words::{OpId, Reply, Settled},
+    twin::words::{OpId, Refusal, Reply, Settled},
 };
 
 /// Callers whose latest group or scene is remembered: as many sessions as a home has. The oldest is forgotten; each member
@@ -89,6 +89,7 @@ pub(super) async fn carry_out(
     fleet: &Fleet,
     house: &House,
     wanted: Together,
+    silent: &Silent,
     caller: &Caller,
     answer_by: Instant,
     progress: Option<&Progress>,
@@ -101,9 +102,12 @@ pub(super) async fn carry_out(
     let mut running = JoinSet::new();
     for (at, member) in wanted.members.into_iter().enumerate() {
         let (fleet, caller) = (fleet.clone(), caller.clone());
-        let permitted = house.rights().set(&member.device, member.wish);
+        let (permitted, is_known) = (house.rights().set(&member.device, member.wish), house.greeted(&member.device));
+        let unheard = silent.get(&member.device).cloned().unwrap_or(Refusal::Offline { last_heard: None });
         running.spawn(async move {
             match permitted {
+                // What it is was not known when it was looked at whether somebody has to agree (semantics 7.2).
+                Ok(_) if !is_known => (at, Reply::Refused(unheard)),
                 Ok(permitted) => (at, fleet.set(&caller, permitted, answer_by).await),
                 Err(denied) => (at, Reply::Refused(Denied::refusal(denied))),
             }

@@ -1,6 +1,7 @@
 //! From a checked request to an answer: asks the fleet, and hands the facts to the sentences.
 
 use std::{
+    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,12 +22,16 @@ use crate::{
     answer::{self, LIST_ROWS_MAX, Rendered, Row},
     fleet::{Caller, Fleet},
     names::Thing,
+    property::DeviceId,
     twin::words::{OpId, Presence, Refusal, Reply},
 };
 
 /// How long a list waits for the last known state of one row, milliseconds: it asks no device, so more would mean that
 /// the hub itself hangs, and a row without a state is better than no list.
 const ROW_WAIT_MS: u64 = 500;
+
+/// Why devices that had not greeted cannot be had.
+pub(super) type Silent = HashMap<DeviceId, Refusal>;
 
 /// What a call works with.
 pub(super) struct Desk<'a> {
@@ -46,6 +51,8 @@ pub(super) struct Desk<'a> {
     pub(super) person: &'a Person,
     /// Who asks.
     pub(super) caller: &'a Caller,
+    /// Whether that may be several people ([`super::Guest`]).
+    pub(super) several: bool,
     /// How long its calls may take; what was agreed to begins anew.
     pub(super) answer_within: Duration,
 }
@@ -74,21 +81,32 @@ pub(super) async fn call(
         kept = house();
         parsed = parse(tool, arguments, &kept.house);
     }
-    let house = &kept.house;
     Ok(match parsed {
-        Ok(Request::Confirm { code }) => match confirm::confirmed(desk, house, &code) {
-            Ok(request) => {
+        Ok(Request::Confirm { code }) => match confirm::confirmed(desk, &kept.house, &code) {
+            Ok((request, agreed)) => {
                 desk.noting.aims(&request);
-                carry_out(desk, house, request, caller, answer_by).await
+                let silent = silent(desk, &kept.house, &request, answer_by).await;
+                kept = house();
+                match confirm::gate_again(desk, &kept.house, &request, &agreed, answer_by).await {
+                    Some(asked_anew) => *asked_anew,
+                    None => carry_out(desk, &kept.house, request, &silent, answer_by).await,
+                }
             }
             Err(answer) => *answer,
         },
         Ok(request) => {
             desk.noting.aims(&request);
-            match confirm::gate(desk, house, &request, answer_by).await {
-                Gate::Open(agreed) => {
-                    let answer_by = agreed.map_or(answer_by, |agreed| agreed + desk.answer_within);
-                    carry_out(desk, house, request, caller, answer_by).await
+            let silent = silent(desk, &kept.house, &request, answer_by).await;
+            kept = house();
+            match confirm::gate(desk, &kept.house, &request, answer_by).await {
+                Gate::Open(None) => carry_out(desk, &kept.house, request, &silent, answer_by).await,
+                Gate::Open(Some((since, agreed))) => {
+                    let answer_by = since + desk.answer_within;
+                    kept = house();
+                    match confirm::gate_again(desk, &kept.house, &request, &agreed, answer_by).await {
+                        Some(asked_anew) => *asked_anew,
+                        None => carry_out(desk, &kept.house, request, &silent, answer_by).await,
+                    }
                 }
                 Gate::Shut(answer) => *answer,
                 Gate::Ask(form) => return Err(form),
@@ -97,10 +115,25 @@ pub(super) async fn call(
         Err(Refused { refusal, about }) => {
             desk.observer.refused(refusal.word());
             desk.noting.refused(refusal.word(), about.as_ref());
+            let house = &kept.house;
             let naming = about.map(|(device, property)| house.naming(&device, property.as_deref()));
             answer::refusal(&refusal, naming.as_ref(), house.lang())
         }
     })
+}
+
+/// Why members of a group or a scene cannot be had that had not greeted this hub: each was waited for, side by side. What
+/// such a one is, and what its owner wants asked about it, is known only then, so nothing is sent to it before.
+async fn silent(desk: &Desk<'_>, house: &House, request: &Request, answer_by: Instant) -> Silent {
+    let Request::Together(wanted) = request else { return Silent::new() };
+    let unknown = wanted.members.iter().filter(|part| !house.greeted(&part.device));
+    let things: BTreeMap<_, _> = unknown.map(|part| (&part.device, &part.wish.property)).collect();
+    let waiting = things.into_iter().map(async |(device, property)| {
+        let thing = Thing { device: device.clone(), property: Some(property.clone()) };
+        (device.clone(), unheard(desk.fleet, house, &thing, answer_by, desk.caller).await)
+    });
+    let all = futures_util::future::join_all(waiting).await;
+    all.into_iter().filter_map(|(device, refusal)| Some((device, refusal?))).collect()
 }
 
 /// Waits for a device that has not greeted this hub yet, as the twin does for any wish (semantics 5.5), and says why it
@@ -118,8 +151,8 @@ async fn unheard(fleet: &Fleet, house: &House, thing: &Thing, answer_by: Instant
     }
 }
 
-async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Caller, answer_by: Instant) -> Rendered {
-    let (fleet, lang) = (desk.fleet, house.lang());
+async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, silent: &Silent, answer_by: Instant) -> Rendered {
+    let (fleet, caller, lang) = (desk.fleet, desk.caller, house.lang());
     match request {
         // A confirmation stands for what it confirms; there is none of a confirmation.
         Request::Confirm { .. } => answer::refusal(&Refusal::CodeWrong { left: 0 }, None, lang),
@@ -141,6 +174,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         Request::Set { device, wish } => {
             let naming = house.naming(&device, Some(&wish.property));
             let reply = match house.rights().set(&device, wish) {
+                Ok(_) if !house.greeted(&device) => Reply::Refused(Refusal::Offline { last_heard: None }),
                 Ok(permitted) => fleet.set(caller, permitted, answer_by).await,
                 Err(denied) => Reply::Refused(denied.refusal()),
             };
@@ -150,6 +184,7 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
         Request::Run { device, action } => {
             let naming = house.naming(&device, Some(&action));
             let reply = match house.rights().run(&device, action) {
+                Ok(_) if !house.greeted(&device) => Reply::Refused(Refusal::Offline { last_heard: None }),
                 Ok(permitted) => fleet.run(caller, permitted, Vec::new(), answer_by).await,
                 Err(denied) => Reply::Refused(denied.refusal()),
             };
@@ -157,7 +192,8 @@ async fn carry_out(desk: &Desk<'_>, house: &House, request: Request, caller: &Ca
             answer::reply(&eyes::reply(reply, house.rights()), &naming, lang)
         }
         Request::Together(wanted) => {
-            let told = together::carry_out(&fleet.quiet(), house, wanted, caller, answer_by, desk.progress).await;
+            let told =
+                together::carry_out(&fleet.quiet(), house, wanted, silent, caller, answer_by, desk.progress).await;
             desk.noting.replied(told.replies());
             desk.latest.keep(caller, told.clone());
             told.render(lang)

@@ -1,6 +1,6 @@
 //! What has to be asked for before something is moved that can do harm (semantics 7.2), and which end of it is the safe one.
 
-use super::{Action, DeviceId, Kind, Property, PropertyName, Role, Value};
+use super::{Action, Description, DeviceId, Kind, Property, PropertyName, Role, Value};
 
 /// How a person agrees to a movement that can do harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,6 +125,28 @@ impl Action {
     }
 }
 
+impl Description {
+    /// An action for which its owner has no word of its own is confirmed as what it moves: as the property whose value it
+    /// brings about (`by_action`), and as the properties of its role are by the owner's word. Else it would lead past them.
+    pub fn confirm_actions_as_properties(&mut self) {
+        let Self { properties, actions, .. } = self;
+        for action in actions.iter_mut().filter(|action| action.confirmation.how.is_none()) {
+            let by_role = how(&action.confirmation, action.role);
+            let asked = properties.iter().filter_map(|property| {
+                let brought = property.terms.by_action.iter().filter(|(_, name)| *name == action.name);
+                let by_value = brought.filter_map(|(value, _)| property.confirmation(Movement::To(value), None)).max();
+                let of_role = property.role == action.role && action.role != Role::Other;
+                let by_word = property.terms.confirmation.how.filter(|how| of_role && Some(*how) > by_role);
+                by_value.max(by_word).map(|how| (how, property.terms.confirmation.press.clone()))
+            });
+            let strictest = asked.max_by_key(|(how, _)| *how).filter(|(how, _)| Some(*how) > by_role);
+            if let Some((how, press)) = strictest {
+                action.confirmation = Confirmation { how: Some(how), press };
+            }
+        }
+    }
+}
+
 /// The owner's word, else [`Confirm::Ask`] for what can do harm.
 fn how(owner: &Confirmation, role: Role) -> Option<Confirm> {
     let by_role = match role {
@@ -211,6 +233,52 @@ mod tests {
         assert_eq!(with(Role::Light, Confirm::SpokenCode), Some(Confirm::SpokenCode));
         assert_eq!(with(Role::Door, Confirm::None), None);
         assert_eq!(with(Role::Lock, Confirm::Press), None, "locking stays the safe end");
+    }
+
+    #[test]
+    fn s7_2_an_action_is_no_way_past_the_property_that_it_moves() {
+        let by_word = |how, role, by_action: &[(bool, &str)]| {
+            let mut property = property(role, Kind::Bool);
+            let press = (DeviceId::new("bell").expect("an id"), "presses".into());
+            property.terms.confirmation = Confirmation { how, press: Some(press) };
+            property.terms.by_action =
+                by_action.iter().map(|(value, name)| (Value::Bool(*value), (*name).into())).collect();
+            property
+        };
+        let asked = |property: &Property, role, name: &str, own: Option<Confirm>| {
+            let confirmation = Confirmation { how: own, press: None };
+            let action = Action {
+                name: name.into(),
+                role,
+                feedback: Evidence::Firmware,
+                expected_ms: 100,
+                repeatable: false,
+                confirmation,
+            };
+            let (properties, actions) = (vec![property.clone()], vec![action]);
+            let (exclusive, labels) = (Vec::new(), Vec::new());
+            let mut all = Description { properties, actions, exclusive, labels, level: 2 };
+            all.confirm_actions_as_properties();
+            let action = all.actions.remove(0);
+            (action.needs_confirmation(), action.confirmation.press.is_some())
+        };
+        let (press, both) = (Some(Confirm::Press), [(true, "pulse"), (false, "pulse")]);
+        let garage = by_word(press, Role::Door, &both);
+        for role in [Role::Other, Role::Door, Role::Light] {
+            assert_eq!(asked(&garage, role, "pulse", None), (press, true), "{role:?}");
+        }
+        assert_eq!(asked(&garage, Role::Door, "stop", None).0, None, "stopping never is");
+        assert_eq!(asked(&garage, Role::Other, "pulse", Some(Confirm::None)).0, None, "the owner's word on it counts");
+        assert_eq!(asked(&garage, Role::Other, "ring", None).0, None, "it moves nothing of it");
+        let silent = by_word(None, Role::Door, &both);
+        assert_eq!(asked(&silent, Role::Other, "pulse", None).0, Some(Confirm::Ask));
+        let lock = by_word(press, Role::Lock, &[(true, "bolt"), (false, "draw")]);
+        assert_eq!(asked(&lock, Role::Other, "bolt", None).0, None, "locking is safe");
+        assert_eq!(asked(&lock, Role::Other, "draw", None), (press, true));
+        let plain = by_word(press, Role::Lock, &[]);
+        assert_eq!(asked(&plain, Role::Lock, "unlock", None), (press, true), "as the lock");
+        let weaker = by_word(Some(Confirm::None), Role::Lock, &[]);
+        assert_eq!(asked(&weaker, Role::Lock, "unlock", None).0, Some(Confirm::Ask), "none was said of the property");
     }
 
     #[test]

@@ -127,6 +127,7 @@ impl Usual {
             answer_by_ms: u64::from(text.budget_ms).min(profile.answer_by_ms_max()),
             // A call does not tell from which of several boxes it comes.
             here: text.room.clone().filter(|_| text.boxes == 1),
+            several: text.boxes > 1,
             style: match text.failure_style {
                 FailureStyle::Text => Style::Text,
                 FailureStyle::IsError => Style::IsError,

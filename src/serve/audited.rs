@@ -1,11 +1,14 @@
 //! From a call that has ended to its record in the audit, and to its line in the log.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 
 use crate::{
     answer::{Rendered, ResultWord},
     audit::{Audit, Event, HEARD_CHARS_MAX, MASK, Record, Thing, Want, bounded, masked, speech_masked},
     authz::Principal,
+    config::Config,
     fleet::{Caller, Fleet},
     mcp::{Aim, Ended, Notes, Touched, TurnedAway},
     property::{DeviceId, Evidence, Property, Value},
@@ -28,6 +31,8 @@ const CODES: [&str; 2] = ["code", "spoken_code"];
 pub(super) struct Auditor {
     pub(super) audit: Audit,
     pub(super) fleet: Fleet,
+    /// What of it nobody may read, also of devices that have not greeted.
+    pub(super) config: Arc<Config>,
 }
 
 impl Auditor {
@@ -114,17 +119,29 @@ impl Auditor {
         };
         record.things = notes.things.iter().map(of).collect();
         let kept = arguments.iter().filter(|(key, _)| *key != "user_request");
-        record.arguments = kept.map(|(key, value)| argument(key, value, any)).collect();
+        // A value whose device was misheard may be one that nobody may read.
+        let hidden = any || record.things.is_empty() && self.any_sensitive();
+        record.arguments = kept.map(|(key, value)| argument(key, value, hidden)).collect();
         any
     }
 
     /// Whether values of the property that is meant are nobody's to read; of a device as a whole, whether any of it is.
     fn is_sensitive(&self, touched: &Touched) -> bool {
+        let owner = self.config.devices.get(&touched.device);
+        let of_it = |name: &str| touched.property.as_deref().is_none_or(|property| property == name);
+        if owner.is_some_and(|device| device.properties.iter().any(|(name, p)| p.sensitive && of_it(name))) {
+            return true;
+        }
         let Some(description) = self.fleet.card(&touched.device).and_then(|card| card.description) else {
             return false;
         };
         let meant = |p: &&Property| touched.property.as_ref().is_none_or(|property| *property == p.name);
         description.properties.iter().filter(meant).any(is_sensitive)
+    }
+
+    /// Whether there is anything in the house that nobody may read.
+    fn any_sensitive(&self) -> bool {
+        self.config.devices.values().any(|device| device.properties.values().any(|p| p.sensitive))
     }
 }
 

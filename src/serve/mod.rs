@@ -185,7 +185,7 @@ impl Hub {
         let presses = Arc::new(Presses::of(config.buttons()));
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
         let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
-        let observer = observer_of(&fleet, &metrics, &audit);
+        let observer = observer_of(&fleet, &metrics, &audit, &config);
         let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
         let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
@@ -299,7 +299,8 @@ impl Parts {
     }
 
     fn auditor(&self) -> audited::Auditor {
-        audited::Auditor { audit: self.audit.clone(), fleet: self.fleet.clone() }
+        let (audit, fleet, config) = (self.audit.clone(), self.fleet.clone(), self.config.clone());
+        audited::Auditor { audit, fleet, config }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -322,8 +323,8 @@ impl Parts {
     }
 }
 
-fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit) -> Arc<dyn mcp::Observer> {
-    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone() };
+fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit, config: &Arc<Config>) -> Arc<dyn mcp::Observer> {
+    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone(), config: config.clone() };
     Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 

@@ -153,8 +153,7 @@ impl Ledger {
     /// The set points that are not as they were told.
     fn held_changes(&mut self, twin: &Twin) -> Vec<Fact> {
         let doubted = std::mem::take(&mut self.doubted);
-        let nothing_doubted = !doubted || self.touched.is_empty();
-        if twin.held().is_empty() && self.held.is_empty() && nothing_doubted {
+        if twin.held().is_empty() && self.held.is_empty() && (!doubted || self.touched.is_empty()) {
             return Vec::new();
         }
         let mut facts = Vec::new();

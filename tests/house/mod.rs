@@ -78,13 +78,20 @@ impl House {
     }
 
     /// Adds a device and starts it.
-    pub(crate) async fn add(&mut self, Member { device, kind, speed }: Member) {
-        let password = self.hub.parts().add_device(&id(device)).await.unwrap();
-        let simulator = sim::start(sim::Options {
-            kind,
-            speed,
-            ..sim::Options::new(self.hub.mqtt_addr(), device, password.reveal())
-        });
+    pub(crate) async fn add(&mut self, member: Member) {
+        let password = self.introduce(member.device).await;
+        self.start(member, &password);
+    }
+
+    /// Makes a device known that does not run yet; its password.
+    pub(crate) async fn introduce(&self, device: &str) -> String {
+        self.hub.parts().add_device(&id(device)).await.unwrap().reveal().to_owned()
+    }
+
+    /// Starts a device that is known.
+    pub(crate) fn start(&mut self, Member { device, kind, speed }: Member, password: &str) {
+        let simulator =
+            sim::start(sim::Options { kind, speed, ..sim::Options::new(self.hub.mqtt_addr(), device, password) });
         self.sims.insert(device, simulator);
     }
 

@@ -25,6 +25,17 @@ pub struct Demand {
     pub presses: Vec<(DeviceId, PropertyName)>,
     /// What the secret code is for: wrong guesses are counted for each.
     pub things: Vec<(DeviceId, PropertyName)>,
+    /// All that was asked about.
+    pub asked: Vec<(DeviceId, PropertyName)>,
+}
+
+impl Demand {
+    /// Whether who has met this has met the other, too.
+    pub fn covers(&self, other: &Self) -> bool {
+        (self.spoken || !other.spoken)
+            && other.presses.iter().all(|button| self.presses.contains(button))
+            && other.asked.iter().all(|thing| self.asked.contains(thing))
+    }
 }
 
 /// A command that was confirmed, to be carried out now, once.

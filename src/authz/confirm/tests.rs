@@ -1,4 +1,7 @@
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use proptest::{prelude::*, sample::select};
 
@@ -146,6 +149,25 @@ fn s7_2_a_press_is_by_hand_and_newer_than_the_question() {
 }
 
 #[test]
+fn s7_2_a_report_that_comes_again_or_from_before_is_no_news_of_a_press() {
+    let (bell, boot) = (DeviceId::new("bell").expect("an id"), Arc::<str>::from("b1"));
+    let presses = Presses::of([(bell.clone(), "down".into())]);
+    let news = |boot, seq| presses.is_news(&bell, boot, seq);
+    assert!(!news("b1", 1), "it has not greeted");
+    presses.greeted(&bell, &boot, 2);
+    assert!(!news("b1", 2) && news("b1", 3) && news("b1", 5), "newer than its greeting, and than one another");
+    assert!(!news("b1", 5) && !news("b1", 4) && !news("b0", 9), "told again, overtaken, of another run");
+    presses.reconnected(&bell);
+    assert!(!news("b1", 6), "what it still had to tell when it came back");
+    presses.greeted(&bell, &boot, 2);
+    assert!(!news("b1", 6), "nor after a greeting of before");
+    presses.greeted(&bell, &boot, 7);
+    assert!(!news("b1", 6) && news("b1", 8));
+    presses.greeted(&bell, &"b2".into(), 1);
+    assert!(news("b2", 2) && !news("b1", 9));
+}
+
+#[test]
 fn s7_2_a_spoken_code_is_heard_however_it_is_written() {
     let secret = Secret::new("open 4711", [1; 16]).expect("long enough");
     for said in [
@@ -218,4 +240,27 @@ fn s7_2_open_questions_are_bounded_and_the_oldest_is_forgotten() {
     let mut say = |who: &str| questions.confirm(who, "aa", None, true, false, at(start, 4_000));
     assert_eq!(say("caller 0"), Err(Denied::Wrong { left: 0 }));
     assert_eq!(say("caller 1"), Ok(Confirmed(1)));
+}
+
+#[test]
+fn s7_2_a_yes_to_less_is_no_yes_to_more() {
+    let thing = |name: &str| (DeviceId::new(name).expect("an id"), "p".into());
+    let plain = Demand { asked: vec![thing("lock")], ..Demand::default() };
+    let spoken = Demand { spoken: true, ..plain.clone() };
+    let pressed = Demand { presses: vec![thing("bell")], ..plain.clone() };
+    let wider = Demand { asked: vec![thing("lock"), thing("gate")], ..plain.clone() };
+    let nothing = Demand::default();
+    for (agreed, needed, covers) in [
+        (&plain, &plain, true),
+        (&plain, &nothing, true),
+        (&plain, &spoken, false),
+        (&plain, &pressed, false),
+        (&plain, &wider, false),
+        (&spoken, &plain, true),
+        (&pressed, &spoken, false),
+        (&wider, &plain, true),
+        (&nothing, &plain, false),
+    ] {
+        assert_eq!(agreed.covers(needed), covers, "{agreed:?} {needed:?}");
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Tool, figures, texts::text};
 use crate::{
+    answer::terms,
     mcp::{
         arguments::options_of,
         house::{Entry, House},
@@ -14,6 +15,9 @@ use crate::{
 
 /// Above so many names the `device` list is dropped: the catalogue must stay small, and `find_devices` knows them.
 const ENUM_NAMES_MAX: usize = 24;
+
+/// Of so many words a mode of a device or an action's name consists at most; more are a sentence.
+const WORDS_MAX: usize = 2;
 
 /// Above so many properties, modes or actions their list is dropped; a wrong one is refused with those of the device.
 const ENUM_OPTIONS_MAX: usize = 40;
@@ -196,9 +200,11 @@ impl Parameters {
         }
     }
 
-    /// Words of the devices, as a list while they are few.
+    /// Words of the devices, as a list while they are few, and all of them words: in a list they would stand as the device
+    /// wrote them, and a sentence would be read as one (semantics 7.4).
     fn words(&mut self, name: &str, described: (&str, &str), words: &[&str]) {
-        if words.len() > ENUM_OPTIONS_MAX || !self.lists.words {
+        let is_word = |word: &&str| terms::tame(word) == **word && word.split_whitespace().count() <= WORDS_MAX;
+        if words.len() > ENUM_OPTIONS_MAX || !self.lists.words || !words.iter().all(is_word) {
             self.text(name, described);
         } else {
             self.one_of(name, described, words);

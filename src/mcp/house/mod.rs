@@ -178,6 +178,11 @@ impl House {
         self.of_device(id).iter().find(own).or_else(|| self.device(id))
     }
 
+    /// Whether a device has greeted this hub, so that it is known what it is.
+    pub fn greeted(&self, id: &DeviceId) -> bool {
+        self.of_device(id).iter().any(Entry::heard)
+    }
+
     /// The things that a device is; they stand together, since entries are ordered by device.
     fn of_device(&self, id: &DeviceId) -> &[Entry] {
         let from = self.entries.partition_point(|e| e.thing.device < *id);
