@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::task::JoinHandle;
+use truetwin::journal::{Entry, Journal, ReportedRow, Retention};
 use truetwin_wire::words::EvidenceWord;
 
 use crate::{
@@ -28,6 +29,11 @@ const ROUND: Duration = Duration::from_millis(300);
 
 /// Devices that are known after a crash.
 const RECOVERED: usize = 10_000;
+
+/// The idle house, and what it may write in a day.
+const IDLE_DEVICES: u32 = 300;
+const IDLE_LOOKS: u32 = 8;
+const IDLE_MB_MAX: f64 = 20.0;
 
 /// Calls a second with the journal, of those without.
 const SHARE_MIN: f64 = 0.8;
@@ -101,7 +107,32 @@ pub(crate) async fn measure(folder: &Path, rounds: u32, targets: &mut Targets) -
     let lost = after.sum("truetwin_journal_not_kept_total", "") + after.sum("truetwin_answers_unrecorded_total", "");
     targets.check(lost == 0, &format!("journal: {lost} records or answers not kept"));
     drop((with, without));
+    idle(&folder.join("idle"), targets)?;
     recover(&folder.join("recover"))
+}
+
+/// What a house writes in which nobody asks for anything: of each device, that reports every 30 s, the actor finds another value
+/// at each look, four times an hour. The looks of two hours are written at once and scaled; time makes as many commits of them
+/// again as their number does.
+fn idle(folder: &Path, targets: &mut Targets) -> anyhow::Result<()> {
+    std::fs::create_dir(folder)?;
+    let (journal, _, running) = Journal::open(folder, Retention::default())?;
+    let counted = journal.clone();
+    for look in 0..IDLE_LOOKS {
+        for device in 0..IDLE_DEVICES {
+            journal.queue(vec![Entry::Reported(ReportedRow {
+                device: format!("device-{device}"),
+                property: "temperature".into(),
+                at_ms: 1_800_000_000_000,
+                json: format!("{{\"value\":{look}.25,\"evidence\":\"sensor\"}}"),
+            })]);
+        }
+    }
+    running.close(journal);
+    let mb = 2.0 * counted.counters().written_bytes() as f64 / f64::from(IDLE_LOOKS) * 96.0 / 1e6;
+    println!("  idle, {IDLE_DEVICES} devices, MB a day               {mb:>8.1}");
+    targets.check(mb < IDLE_MB_MAX, &format!("journal: {mb:.1} MB a day in an idle house, below {IDLE_MB_MAX}"));
+    Ok(())
 }
 
 /// A hub with many devices is killed and begins anew.

@@ -214,7 +214,8 @@ impl Book {
     }
 }
 
-/// How often values are looked at. A hub that was killed shows values so old at most until the devices greet it.
+/// How often values are looked at. They wait as long again for company (the journal's writer): a hub that was killed shows values
+/// of half an hour ago at most until the devices greet it.
 const LOOK_EVERY: Duration = Duration::from_secs(900);
 
 /// Under which name the properties of a device are kept that its owner has yet to accept (semantics 2.7).

@@ -147,6 +147,35 @@ fn a_newer_a_damaged_and_an_unusable_journal_are_errors_that_say_what_to_do() {
 }
 
 #[test]
+fn an_idle_house_of_three_hundred_devices_writes_less_than_20_mb_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _, running) = open(folder.path());
+    let counted = journal.clone();
+    // The actors look every quarter of an hour; each finds another value, and none comes with another.
+    let (looks, looks_a_day) = (8, 96);
+    for look in 0..looks {
+        for device in 0..300 {
+            let row = |look: i64| ReportedRow {
+                device: format!("device-{device}"),
+                property: "temperature".into(),
+                at_ms: now_ms(),
+                json: format!("{{\"value\":{}.25,\"evidence\":\"sensor\"}}", 18 + look),
+            };
+            journal.queue(vec![Entry::Reported(row(look))]);
+        }
+    }
+    closed(journal, running);
+    assert_eq!(counted.counters().not_kept(), 0);
+    // Time makes as many commits of them again as their number does.
+    let day = 2 * counted.counters().written_bytes() / looks.unsigned_abs() * looks_a_day;
+    assert!(day < 20_000_000, "{day} bytes a day");
+    let (journal, found, running) = open(folder.path());
+    assert_eq!(found.reported.len(), 300);
+    assert!(found.reported.iter().all(|row| row.json.contains("25.25")), "the last values");
+    closed(journal, running);
+}
+
+#[test]
 fn what_is_too_old_goes_and_what_is_young_stays() {
     let folder = tempfile::tempdir().unwrap();
     let mut connection = schema::open(&folder.path().join(FILE)).unwrap();

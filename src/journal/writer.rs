@@ -24,6 +24,12 @@ const BATCH_MAX: usize = 512;
 const RETAIN_EVERY: Duration = Duration::from_secs(60);
 const RETAIN_ROWS: i64 = 2_000;
 
+/// How long values that were only reported wait for a commit, and how many: each commit writes a page at least, so that three
+/// hundred sensors that were written one by one would write a hundred megabytes a day. They are told to nobody as kept, and a hub
+/// that was killed hears them from the devices again.
+const ASIDE_FOR: Duration = Duration::from_secs(900);
+const ASIDE_MAX: usize = 256;
+
 /// How often the thread's own account of written bytes is looked at.
 const ACCOUNT_EVERY: Duration = Duration::from_secs(1);
 
@@ -42,6 +48,14 @@ impl Order {
         match self {
             Self::Keep { entries, .. } => entries.len(),
             Self::Backup { .. } | Self::Close => 0,
+        }
+    }
+
+    /// Whether it is of reported values alone, and nobody waits for it.
+    fn may_wait(&self) -> bool {
+        match self {
+            Self::Keep { entries, done: None, .. } => entries.iter().all(|entry| matches!(entry, Entry::Reported(_))),
+            Self::Keep { done: Some(_), .. } | Self::Backup { .. } | Self::Close => false,
         }
     }
 }
@@ -63,6 +77,8 @@ pub(super) fn start(
         retained: now,
         accounted: now,
         written_bytes: 0,
+        aside: Vec::new(),
+        aside_since: now,
     };
     thread::Builder::new()
         .name("journal".to_owned())
@@ -91,10 +107,46 @@ struct Writer {
     retained: Instant,
     accounted: Instant,
     written_bytes: u64,
+    /// Reported values that wait for company.
+    aside: Vec<Entry>,
+    aside_since: Instant,
 }
 
 impl Writer {
+    /// Takes out of a batch what may wait, and puts in what has waited long enough: before the end and before a copy, all of it.
+    fn set_aside(&mut self, batch: Vec<Order>) -> Vec<Order> {
+        let (waits, mut rest): (Vec<_>, Vec<_>) = batch.into_iter().partition(Order::may_wait);
+        // What comes in company is newer than what waits for it.
+        for order in &rest {
+            let Order::Keep { entries, .. } = order else { continue };
+            for entry in entries {
+                if let Entry::Forgotten { device } = entry {
+                    self.aside.retain(|aside| !matches!(aside, Entry::Reported(old) if old.device == *device));
+                } else if let Entry::Reported(new) = entry {
+                    self.aside.retain(|aside| {
+                        !matches!(aside, Entry::Reported(old) if (&old.device, &old.property) == (&new.device, &new.property))
+                    });
+                }
+            }
+        }
+        for order in waits {
+            let Order::Keep { entries, .. } = order else { continue };
+            if self.aside.is_empty() {
+                self.aside_since = Instant::now();
+            }
+            self.aside.extend(entries);
+        }
+        let all = rest.iter().any(|order| matches!(order, Order::Close | Order::Backup { .. }));
+        let enough = self.aside.len() >= ASIDE_MAX || self.aside_since.elapsed() >= ASIDE_FOR;
+        if !self.aside.is_empty() && (all || enough) {
+            let entries = std::mem::take(&mut self.aside);
+            rest.insert(0, Order::Keep { entries, lasting: Lasting::Process, done: None });
+        }
+        rest
+    }
+
     fn carry_out(&mut self, batch: Vec<Order>) {
+        let batch = self.set_aside(batch);
         let lasting = batch.iter().filter_map(|order| match order {
             Order::Keep { lasting, .. } => Some(*lasting),
             Order::Backup { .. } | Order::Close => None,

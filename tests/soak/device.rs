@@ -99,10 +99,8 @@ impl Device {
         let differ = lines.iter().filter_map(|(read, told)| Some(read.saturating_sub(told["at_ms"].as_u64()?))).min();
         let differ = differ.unwrap_or(0);
         let moves = lines.iter().filter(|(_, told)| told["event"] == "moved").filter_map(|(_, told)| {
-            let to = match &told["relay"] {
-                Json::Bool(on) => f64::from(u8::from(*on)),
-                _ => told["target"].as_f64()?,
-            };
+            let relay = told["relay"].as_bool().map(|on| f64::from(u8::from(on)));
+            let to = relay.or_else(|| told["target"].as_f64())?;
             Some((differ + told["at_ms"].as_u64()?, to))
         });
         let when = |event: &str| lines.iter().filter(|(_, told)| told["event"] == event).map(|(at, _)| *at).collect();

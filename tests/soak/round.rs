@@ -13,6 +13,7 @@ use std::{
 };
 
 use serde_json::json;
+use tokio::sync::watch;
 use truetwin::mcp::Client;
 
 use crate::{
@@ -47,6 +48,9 @@ pub(crate) struct Common {
     pub(crate) http: SocketAddr,
     pub(crate) asked: Mutex<Vec<Asked>>,
     pub(crate) over: AtomicBool,
+    /// How often the hub has died: nobody waits for an answer of a dead one. (A client does not notice it: it waits for the hub
+    /// to come back and to go on with its stream.)
+    pub(crate) deaths: watch::Sender<u64>,
 }
 
 pub(crate) struct House {
@@ -74,7 +78,8 @@ impl House {
         };
         let devices: Vec<Device> = DEVICES.iter().zip(&secrets).map(device).collect();
         let http = hub.http;
-        let common = Common { begun, http, asked: Mutex::default(), over: AtomicBool::new(false) };
+        let common =
+            Common { begun, http, asked: Mutex::default(), over: AtomicBool::new(false), deaths: watch::channel(0).0 };
         let mut house = Self {
             folder,
             hub,
@@ -119,6 +124,7 @@ impl House {
         // Before the signal: whoever loses its connection has lost it later than that.
         let died = self.now();
         self.hub.kill();
+        self.common.deaths.send_modify(|deaths| *deaths += 1);
         self.history.lives.last_mut().unwrap().1 = died;
         let open = self.left_behind();
         self.hub = Hub::start(self.folder.path(), &self.hub.data.clone(), self.mqtt, self.common.http).await;
@@ -162,9 +168,9 @@ impl House {
         self.die().await;
         self.all_welcomed_since(self.history.lives.last().unwrap().0).await;
         let client = self.hub.client().await;
-        for device in 0..HEATER {
+        for (device, (name, _)) in DEVICES[..HEATER].iter().enumerate() {
             for to in [1.0, 0.0] {
-                until(&format!("{} obeys", DEVICES[device].0), async || {
+                until(&format!("{name} obeys"), async || {
                     let asked = ask(&self.common, &client, device, to).await;
                     let done = matches!(&asked.end, End::Answered(answer) if answer["success"] == true);
                     self.common.asked.lock().unwrap().push(asked);
@@ -241,6 +247,7 @@ fn journal_of(data: &Path, copy: &Path) -> rusqlite::Connection {
 /// One call to its end.
 pub(crate) async fn ask(common: &Common, client: &Client, device: usize, wish: f64) -> Asked {
     let (name, kind) = DEVICES[device];
+    let mut deaths = common.deaths.subscribe();
     let asked_ms = since(common.begun);
     let calling = if kind == "socket" {
         client.call("switch_device", json!({"device": name, "to": if wish > 0.5 { "on" } else { "off" }}))
@@ -249,10 +256,14 @@ pub(crate) async fn ask(common: &Common, client: &Client, device: usize, wish: f
         client.call("set_device_level", json!({"device": name, "property": "target", "level": wish}))
     };
     let hang = Duration::from_millis(LIMIT_MS + HANG_MS);
-    let end = match tokio::time::timeout(hang, calling).await {
-        Ok(Ok(called)) => End::Answered(called.structured),
-        Ok(Err(error)) => End::Broken(error.to_string()),
-        Err(_hangs) => End::Broken("no answer came".to_owned()),
+    let end = tokio::select! {
+        biased;
+        called = calling => match called {
+            Ok(called) => End::Answered(called.structured),
+            Err(error) => End::Broken(error.to_string()),
+        },
+        _died = deaths.changed() => End::Broken("the hub died".to_owned()),
+        () = tokio::time::sleep(hang) => End::Broken("no answer came".to_owned()),
     };
     Asked { device, wish, asked_ms, ended_ms: since(common.begun), end }
 }
@@ -278,10 +289,11 @@ async fn caller(common: Arc<Common>, device: usize, mut chance: Chance) {
             None => Some(calling.await),
             Some(after) => tokio::time::timeout(after, calling).await.ok(),
         };
-        let keeps = asked.as_ref().is_some_and(|asked| !matches!(asked.end, End::Broken(_)));
+        let keeps = asked.as_ref().is_none_or(|asked| !matches!(asked.end, End::Broken(_)));
         let gone = Asked { device, wish, asked_ms, ended_ms: since(common.begun), end: End::Vanished };
         common.asked.lock().unwrap().push(asked.unwrap_or(gone));
-        if keeps || chance.one_in(2) {
+        // Whoever stops waiting goes away altogether now and then.
+        if keeps && (vanishes.is_none() || chance.one_in(2)) {
             client = Some(connected);
         }
         tokio::time::sleep(chance.ms(0..150)).await;
