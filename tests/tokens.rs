@@ -7,7 +7,7 @@ use reqwest::{Client as Http, Response, StatusCode, header};
 use serde_json::{Value as Json, json};
 use truetwin::{
     control::{self, Request},
-    mcp::Client,
+    mcp::{Client, ClientError},
     sim::Kind,
 };
 
@@ -124,6 +124,9 @@ async fn each_token_has_its_own_house_and_without_one_it_is_the_caller_http() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wrong_token_is_401_and_several_are_slowed_down_and_bounded() {
     let house = closed_house().await;
+    // A client that is told so does not take the hub for none.
+    let wrong = Client::connect_as(&mcp(&house), Some("0123456789abcdef0123456789abcdef")).await.unwrap_err();
+    assert!(matches!(&wrong, ClientError::Token { .. }), "{wrong}");
     let good = format!("Bearer {}", token(&house, "tv", None, None).await);
     for path in ["/metrics", "/mcp"] {
         let refused = get(&house, path, None).await;

@@ -301,8 +301,8 @@ impl Voice<'_> {
                 format!("Nothing has moved: is it really wanted for {the} now?"),
             ),
             RefusalWord::CodeWrong => (
-                format!("还没有动：{n}的确认对不上，真的要做吗？"),
-                format!("Nothing has moved: the confirmation for {the} does not match; is it really wanted?"),
+                format!("还没有动：{n}的确认码不对，请再说一遍。"),
+                format!("Nothing has moved: the code for {the} is wrong; please say it once more."),
             ),
             RefusalWord::CodeExpired => (
                 format!("还没有动：{n}的确认过时了，还要做吗？"),

@@ -260,7 +260,8 @@ impl Stats {
             return;
         };
         let key = (record.caller.as_str(), thing.device.as_str(), thing.property.as_deref().unwrap_or_default());
-        if let Some(before) = wished.get(&key) {
+        // Whoever was asked something says it again in answering: that hints at nothing.
+        if let Some(before) = wished.get(&key).filter(|before| before.result != "ask_user") {
             if same(before.want, want) && within(before.at, at, AGAIN_WITHIN) {
                 tell(HintKind::Again, before);
             } else if opposite(before.want, want) && within(before.at, at, OPPOSITE_WITHIN) {

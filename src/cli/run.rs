@@ -72,10 +72,16 @@ fn token() -> Option<String> {
     std::env::var("TRUETWIN_TOKEN").ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty())
 }
 
-/// A hub that cannot be reached is no hub, for whoever reads the exit code.
+/// A hub that cannot be reached is no hub, for whoever reads the exit code; one that wants another token is there.
+fn no_hub(error: &mcp::ClientError) -> Failure {
+    let exit = if matches!(error, mcp::ClientError::Token { .. }) { Exit::Usage } else { Exit::NoHub };
+    Failure { exit, message: error.to_string() }
+}
+
+/// What a bridge ends with that found no hub.
 fn no_bridge(error: mcp::BridgeError) -> anyhow::Error {
     match error {
-        mcp::BridgeError::Hub(error) => Failure { exit: Exit::NoHub, message: error.to_string() }.into(),
+        mcp::BridgeError::Hub(error) => no_hub(&error).into(),
         mcp::BridgeError::Handshake(_) => error.into(),
     }
 }
@@ -145,8 +151,7 @@ pub(super) async fn call(
 ) -> anyhow::Result<Exit> {
     let url = mcp_url(&data::read_hub_json(&folder)?.http);
     // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
-    let no_hub = |error: mcp::ClientError| Failure { exit: Exit::NoHub, message: error.to_string() };
-    let client = mcp::Client::connect_as(&url, token().as_deref()).await.map_err(no_hub)?;
+    let client = mcp::Client::connect_as(&url, token().as_deref()).await.map_err(|error| no_hub(&error))?;
     let called = client.call(&tool, arguments.into()).await;
     let tools = if called.is_err() { client.tools().await.ok() } else { None };
     client.close().await;

@@ -6,7 +6,10 @@ use rmcp::{
     ClientHandler, RoleClient, ServiceError,
     model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, JsonObject},
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
-    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+    transport::{
+        StreamableHttpClientTransport,
+        streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
+    },
 };
 use serde_json::Value as Json;
 
@@ -23,6 +26,14 @@ pub enum ClientError {
         url: String,
         /// What went wrong.
         source: Box<ClientInitializeError>,
+    },
+    /// The hub wants a token, and this is none of its own.
+    #[error(
+        "the hub at {url} wants a token, or takes this one no more; give one of `truetwin token list` in TRUETWIN_TOKEN"
+    )]
+    Token {
+        /// The address.
+        url: String,
     },
     /// The arguments are no JSON object.
     #[error("arguments must be a json object, not {0}")]
@@ -61,7 +72,7 @@ impl Client {
     /// As [`Client::connect`], as the caller whose token this is.
     ///
     /// # Errors
-    /// As [`Client::connect`]; a hub that does not take the token answers as none.
+    /// As [`Client::connect`]; [`ClientError::Token`] if the hub does not take the token.
     pub async fn connect_as(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
         let this = ClientConfig::new(ClientCapabilities::default(), this_client());
         Ok(Self { running: connect(url, token, this, ClientLifecycleMode::Initialize).await? })
@@ -117,7 +128,17 @@ pub(super) async fn connect<C: ClientHandler>(
     }
     let transport = StreamableHttpClientTransport::with_client(http, config);
     let connected = client.serve_with_lifecycle(transport, lifecycle).await;
-    connected.map_err(|source| ClientError::Connect { url: url.to_owned(), source: Box::new(source) })
+    connected.map_err(|source| match wants_token(&source) {
+        true => ClientError::Token { url: url.to_owned() },
+        false => ClientError::Connect { url: url.to_owned(), source: Box::new(source) },
+    })
+}
+
+/// Whether a hub answered, with 401. The SDK hides its transport's error in a box.
+fn wants_token(error: &ClientInitializeError) -> bool {
+    let ClientInitializeError::TransportError { error, .. } = error else { return false };
+    let http = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    matches!(http, Some(StreamableHttpError::AuthRequired(_)))
 }
 
 impl From<CallToolResult> for Called {

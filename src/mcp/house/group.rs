@@ -36,6 +36,8 @@ pub(super) struct Sort {
     pub(super) members: Vec<usize>,
     /// The group of all of them, as it is listed.
     pub(super) all: Option<String>,
+    /// No room is named.
+    pub(super) anywhere: bool,
 }
 
 /// The groups and the sorts that the entries make, rooms first. `known` are the entries' names: what they go by, no group is
@@ -67,6 +69,7 @@ pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> (Vec<Gro
     sorted.sort_by_key(|(_, room, _)| room.is_none());
     let (mut groups, mut sorts) = (Vec::new(), Vec::new());
     for (role, room, members) in sorted {
+        let anywhere = room.is_none();
         let Some(name) = GroupName::new(role, room) else { continue };
         let mut spellings = name.single();
         let mut all = None;
@@ -79,7 +82,7 @@ pub(super) fn groups(entries: &[Entry], known: &[Known], lang: Lang) -> (Vec<Gro
                 groups.push(Group { name, shown, members: members.clone() });
             }
         }
-        sorts.push(Sort { spellings, members, all });
+        sorts.push(Sort { spellings, members, all, anywhere });
     }
     (groups, sorts)
 }

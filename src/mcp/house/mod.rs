@@ -259,7 +259,10 @@ impl House {
         let is = |spelling: &str| wanted == spelling || wanted.strip_prefix("the") == Some(spelling);
         let sort = self.sorts.iter().find(|sort| sort.spellings.iter().any(|spelling| is(spelling)))?;
         if let [one] = sort.members.as_slice() {
-            return Some(Meant::Thing(&self.entries[*one]));
+            let entry = &self.entries[*one];
+            // Who stands in a room without a light and says "the light" does not mean the one elsewhere.
+            let elsewhere = sort.anywhere && self.here.is_some() && !self.is_here(entry);
+            return Some(if elsewhere { Meant::Nobody(vec![entry.shown.clone()]) } else { Meant::Thing(entry) });
         }
         if let Some(entry) = self.only_here(&sort.members) {
             return Some(Meant::Thing(entry));

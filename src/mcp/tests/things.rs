@@ -76,6 +76,20 @@ fn s2_9_what_several_are_called_means_the_one_in_the_callers_room() {
     ] {
         assert_eq!(switched(&house(here), asked), wanted, "{asked} in {here:?}");
     }
+    // The only light there is, and it is elsewhere: nobody in a dark study means it.
+    let blind = card("d", "blind", "窗帘", study, Role::Blind, true);
+    let only = [cards[2].clone(), blind];
+    let house = |here: &str| {
+        House::of(&only, Arc::default(), &crate::authz::Policy { here: Some(here.to_owned()), ..Default::default() })
+    };
+    for (here, asked, wanted) in [
+        ("study", "the light", "UnknownDevice"),
+        ("study", "吸顶灯", "c"),
+        ("study", "门厅的灯", "c"),
+        ("hall", "灯", "c"),
+    ] {
+        assert_eq!(switched(&house(here), asked), wanted, "{asked} in {here}");
+    }
 }
 
 #[test]
