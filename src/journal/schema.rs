@@ -1,6 +1,10 @@
 //! The tables, their version, and the way from an older one to this.
 
-use std::path::Path;
+use std::{
+    fs,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    path::Path,
+};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -31,6 +35,7 @@ const STEPS: [&str; VERSION as usize] = ["
 
 /// Opens the file, or makes it; afterwards it has this version's tables.
 pub(super) fn open(path: &Path) -> Result<Connection, Error> {
+    make_private(path)?;
     let mut connection = connect(path)?;
     let found: i64 =
         connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
@@ -47,6 +52,14 @@ pub(super) fn open(path: &Path) -> Result<Connection, Error> {
         migrate(&mut connection, missing).map_err(|error| unusable(path, &error))?;
     }
     Ok(connection)
+}
+
+/// The file is its owner's alone, like all in the data folder; SQLite gives its log the same rights.
+fn make_private(path: &Path) -> Result<(), Error> {
+    let unusable = |error: std::io::Error| Error::Unusable { path: path.to_owned(), problem: error.to_string() };
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(unusable)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(unusable)
 }
 
 /// All steps are one transaction: a crash in the middle leaves the old version.
