@@ -92,6 +92,11 @@ fn everything_in(folder: &Path) -> String {
     let mut all = String::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        // The journal has the values: a hub that begins anew must know what a set point was. It is its owner's alone
+        // (tests/secrets.rs), and no answer, log or record is made of it.
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("journal.db")) {
+            continue;
+        }
         if path.is_dir() {
             all += &everything_in(&path);
         } else if let Ok(bytes) = fs::read(&path) {
