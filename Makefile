@@ -39,8 +39,8 @@ faults: ## every row of the fault table through real MCP and MQTT, as a table
 sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes; every order of events in the small. SEEDS=n FIRST=n
 	cargo test --quiet --locked --profile ci --package truetwin-proof --test proof -- --nocapture
 
-soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n
-	MINUTES=$(or $(MINUTES),2) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
+soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n (200)
+	MINUTES=$(or $(MINUTES),2) SEED=$(or $(SEED),200) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)
