@@ -189,6 +189,13 @@ impl Journal {
         Ok((Self { orders, counters }, recovered, Running { writer, checkpoint }))
     }
 
+    /// A journal on a disk that takes nothing and refuses nothing, for as long as the second of the pair lives.
+    #[cfg(test)]
+    pub(crate) fn stalled() -> (Self, impl Send) {
+        let (orders, waiting) = std::sync::mpsc::sync_channel(ORDERS_MAX);
+        (Self { orders, counters: Arc::default() }, waiting)
+    }
+
     /// Keeps entries in one commit, behind all that was given before. The receiver hears once they are kept; it may be dropped.
     ///
     /// # Errors

@@ -171,12 +171,18 @@ impl Twin {
         let description = self.description.clone().unwrap_or_default();
         for mut operation in waiting {
             operation.base_by = None;
-            let waiters = operation.waiters.clone();
+            let (waiters, property) = (operation.waiters.clone(), operation.property.clone());
+            let new = operation.spec.is_none();
             let fits = match operation.is_run() {
                 true => self.fit_run(&mut operation),
                 false => find(&description.properties, &operation.property).and_then(|p| self.fit(&mut operation, p)),
             };
+            if new && fits.is_ok() {
+                // Only now it is known that it is held.
+                self.hold(now, &operation, None);
+            }
             if let Err(refusal) = fits.and_then(|()| self.place(now, operation)) {
+                self.held_refused(now, &property, &waiters);
                 self.refuse_all(&waiters, &refusal);
             }
         }

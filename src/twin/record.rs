@@ -249,6 +249,8 @@ impl Twin {
         }
         settled.outcome = Outcome::Interrupted;
         settled.reason = reason;
+        // A set point is wished all the same, and sent again.
+        settled.kept = self.pursues(&settled.property, settled.wish.as_ref());
         self.effects.push_back(Effect::Ended {
             outcome: settled.outcome,
             stage: settled.stage,

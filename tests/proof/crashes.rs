@@ -65,7 +65,7 @@ impl House {
         of.tickets.clear();
         of.session.clone_from(&memory.session);
         of.ledger = Ledger::default();
-        (of.last_word, of.claimed) = (None, None);
+        (of.last_word, of.claimed, of.held_op) = (None, None, None);
         let in_flight: BTreeSet<OpId> = memory
             .in_flight
             .iter()
@@ -140,7 +140,10 @@ impl House {
             (of.hub_boot, of.measured) = (None, None);
             // The description is kept with the rest; it does not change here.
             let known = of.twin.description().cloned();
-            let gone = |(caller, settled, told): (CallerId, Settled, Option<Outcome>)| {
+            let calls = &self.calls;
+            let gone = |(caller, mut settled, told): (CallerId, Settled, Option<Outcome>)| {
+                let asked = calls.get(&settled.op).map_or(self.now, |call| call.asked_at);
+                settled.elapsed = std::time::Duration::from_millis(self.now - asked);
                 let hears = told.map_or(Hears::Gone, |outcome| Hears::Told { outcome, at: now });
                 Left { caller, hears, settled }
             };
