@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use rmcp::{
     ClientHandler, RoleClient, ServiceError,
     model::{
-        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation, JsonObject,
-        PingRequest,
+        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
+        JsonObject, PingRequest,
     },
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
     transport::{

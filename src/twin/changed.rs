@@ -81,7 +81,12 @@ impl Twin {
         let of = |settled: &Settled| settled.op == *last && settled.property == change.property;
         let record = self.records.iter().rev().find(|record| of(&record.settled))?;
         let known = record.settled.outcome.is_success() || record.settled.late_success;
-        let value = record.settled.wish.clone().filter(|_| !known && record.still_met(property, &change.to))?;
+        let value = match &record.settled.wish {
+            _ if known => return None,
+            Some(wish) => record.still_met(property, &change.to).then(|| wish.clone())?,
+            // A relative wish that a dead hub had taken in: where it led only the device knows.
+            None => change.to.clone(),
+        };
         Some(Own { value, op: last.clone(), since: record.admitted_at })
     }
 }

@@ -107,7 +107,7 @@ impl Twin {
         if let Some(old) = &old {
             self.end_stored(now, &operation.property, old, &value);
         }
-        let before = old.and_then(|old| match self.may_be_refused(&old.op) {
+        let before = old.and_then(|old| match old.op == operation.op || self.may_be_refused(&old.op) {
             // Only one is remembered: should that one be refused, it was none.
             true => old.before,
             false => Some(Box::new(Held { before: None, stored: Vec::new(), ..old })),
@@ -136,6 +136,10 @@ impl Twin {
     pub(super) fn held_ended(&mut self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) {
         let Some(held) = self.held.get_mut(&operation.property) else { return };
         if operation.wish.as_ref() != Some(&held.value) {
+            // What another wish was carried out for may not be so any more.
+            if operation.sent() && !self.slots.contains_key(&operation.property) {
+                self.compare_held(now, &operation.property);
+            }
             return;
         }
         held.stored.clear();
@@ -180,7 +184,9 @@ impl Twin {
         let before = held.before.take();
         self.held.remove(name);
         let slot = self.slots.get(name).into_iter().flatten().rev();
-        let mut others = slot.filter_map(|op| self.operations.get(op)).filter(|o| o.superseded_by.is_none());
+        // One that nobody waits for is for what was held before.
+        let somebodys = |o: &&Operation| o.superseded_by.is_none() && o.waiters.iter().any(|w| w.hears != Hears::Gone);
+        let mut others = slot.filter_map(|op| self.operations.get(op)).filter(somebodys);
         let other = others.find_map(|other| Some((other.wish.clone()?, other.op.clone(), other.admitted_at)));
         if let Some((value, op, since)) = other {
             self.held.insert(name.clone(), Held { before, ..Held::new(value, op, since, None) });

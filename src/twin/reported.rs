@@ -38,7 +38,8 @@ pub enum ChangedBy {
 pub(super) struct Change {
     pub(super) property: PropertyName,
     pub(super) to: Value,
-    /// Nothing was known of it before, in this run of the hub.
+    /// What was known of it before is no reading: nothing in this run of the hub, or what the device claimed at the end of an
+    /// operation.
     pub(super) first: bool,
 }
 
@@ -109,7 +110,7 @@ impl Reported {
         let mut merged = self.merge(now, hello.seq, &hello.status, &hello.description, &ChangedBy::Cause(hello.cause));
         merged.changes.retain(|change| before.get(&change.property).is_none_or(|known| known.value != change.to));
         for change in &mut merged.changes {
-            change.first = !before.contains_key(&change.property);
+            change.first = !before.get(&change.property).is_some_and(|known| known.read);
         }
         Some(merged)
     }
@@ -156,7 +157,11 @@ impl Reported {
             }
             let unchanged = before.filter(|known| known.value == value).map(|known| known.changed_by.clone());
             if unchanged.is_none() {
-                merged.changes.push(Change { property: name.clone(), to: value.clone(), first: before.is_none() });
+                merged.changes.push(Change {
+                    property: name.clone(),
+                    to: value.clone(),
+                    first: !before.is_some_and(|known| known.read),
+                });
             }
             // No claim beyond what the description offers (semantics 3.5).
             let evidence = (*evidence).min(property.feedback);

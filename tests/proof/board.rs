@@ -38,6 +38,7 @@ pub(crate) struct Board {
     faults: Vec<Fault>,
     seq: u32,
     session: Option<Arc<str>>,
+    described: Arc<Description>,
     /// A hub has welcomed this run.
     known: bool,
     /// Its clock's offset to the hub's as it can know it: the smallest transit seen in this session.
@@ -61,6 +62,7 @@ impl Board {
             faults: Vec::new(),
             seq: 0,
             session: None,
+            described: Arc::default(),
             known: false,
             skew: None,
             ring: VecDeque::new(),
@@ -103,7 +105,13 @@ impl Board {
     /// A new connection: what has not begun in the old session is discarded.
     pub(crate) fn connect(&mut self, description: Arc<Description>) {
         self.renew();
+        self.described = description;
+        self.hello();
+    }
+
+    fn hello(&mut self) {
         self.count();
+        let description = self.described.clone();
         let (boot, status, seen) = (boot_token(self.log.boot), vec![self.greets()], self.seen_now());
         let seq = self.seq;
         let cause = if self.known { Cause::Unknown } else { Cause::Boot };
@@ -346,8 +354,11 @@ impl Board {
     }
 
     pub(crate) fn heartbeat(&mut self) {
-        if !self.has(Fault::Frozen) {
-            self.say(Vec::new(), Body::Heartbeat, false);
+        match self.session {
+            _ if self.has(Fault::Frozen) => {}
+            Some(_) => self.say(Vec::new(), Body::Heartbeat, false),
+            // Nobody has answered its greeting.
+            None => self.hello(),
         }
     }
 

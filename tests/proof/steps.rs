@@ -83,9 +83,16 @@ fn holding(random: &mut Random) -> Setting {
     let spec = Spec { held: true, expected_ms: random.of(&[100, 300, 3_000]), ..kinds(random).spec };
     let kinds = Kinds { metered: false, absent_ms: 0, spec, ..kinds(random) };
     let mut faults = vec![Fault::DiskFull, Fault::Killed, Fault::NoCompletion, Fault::HalfOpen, Fault::Slow];
-    let more = [Fault::Actor, Fault::Broken, Fault::Touch, Fault::DiskStalled, Fault::Busy, Fault::Reboot, Fault::Killed];
+    let more =
+        [Fault::Actor, Fault::Broken, Fault::Touch, Fault::DiskStalled, Fault::Busy, Fault::Reboot, Fault::Killed];
     faults.extend(more.into_iter().filter(|_| random.one_in(2)));
-    Setting { devices: vec![kinds], hub_age_s: random.of(&[0, 3_600]), faults, noise: random.of(&[0, 0, 50]), steps: 100 }
+    Setting {
+        devices: vec![kinds],
+        hub_age_s: random.of(&[0, 3_600]),
+        faults,
+        noise: random.of(&[0, 0, 50]),
+        steps: 100,
+    }
 }
 
 fn kinds(random: &mut Random) -> Kinds {
