@@ -36,7 +36,7 @@ use tokio::sync::oneshot;
 
 use self::writer::Order;
 pub use self::{
-    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow},
+    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow, RetainedRow},
     recovered::Recovered,
 };
 

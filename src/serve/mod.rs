@@ -36,7 +36,7 @@ use crate::{
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
+    data::{self, Accounts, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
     endpoint::{self, Outside},
@@ -117,6 +117,8 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Service accounts.
+    pub accounts: Accounts,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
     /// The bearer tokens of HTTP clients.
@@ -162,7 +164,8 @@ impl Hub {
         let started = Instant::now();
         let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
-        let access = Arc::new(Doorkeeper::new(credentials.clone()));
+        let accounts = data.accounts();
+        let access = Arc::new(Doorkeeper::new(credentials.clone(), accounts.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
@@ -195,6 +198,7 @@ impl Hub {
             fleet,
             broker,
             credentials,
+            accounts,
             endpoints,
             tokens,
             journal: journal.clone(),
