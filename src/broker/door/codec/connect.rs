@@ -170,6 +170,7 @@ fn will<'a>(fields: &mut Fields<'a>, v5: bool, qos: u8, retain: bool) -> Result<
     let properties = if v5 { Properties::read(fields, Allowed::WILL)? } else { Properties::NONE };
     let topic = topic(fields.text()?)?;
     let payload = text_payload(properties, fields.binary()?)?;
-    let delay = properties.iter().find_map(|each| if let Property::WillDelay(delay) = each { Some(delay) } else { None });
+    let delay =
+        properties.iter().find_map(|each| if let Property::WillDelay(delay) = each { Some(delay) } else { None });
     Ok(Will { topic, payload, qos, retain, delay_s: delay.unwrap_or(0), properties })
 }

@@ -204,7 +204,10 @@ fn publish<'a>(fields: &mut Fields<'a>, flags: u8, v5: bool) -> Result<Publish<'
 /// The payload; if it is said to be text, it must be (3.3.2.3.2, 3.1.3.2.3). Unlike a string, it may have a U+0000.
 pub(super) fn text_payload<'a>(properties: Properties<'_>, payload: &'a [u8]) -> Result<&'a [u8], Bad> {
     if properties.payload_is_text() && std::str::from_utf8(payload).is_err() {
-        return Err(Bad { reason: Reason::PayloadFormatInvalid, what: "a payload that is not the UTF-8 it is said to be" });
+        return Err(Bad {
+            reason: Reason::PayloadFormatInvalid,
+            what: "a payload that is not the UTF-8 it is said to be",
+        });
     }
     Ok(payload)
 }
@@ -266,7 +269,8 @@ fn unsubscribe<'a>(fields: &mut Fields<'a>, v5: bool) -> Result<Unsubscribe<'a>,
 }
 
 fn disconnect<'a>(fields: &mut Fields<'a>, v5: bool) -> Result<Disconnect<'a>, Bad> {
-    let (reason, properties) = if v5 { reason_and_properties(fields, Allowed::DISCONNECT)? } else { (0, Properties::NONE) };
+    let (reason, properties) =
+        if v5 { reason_and_properties(fields, Allowed::DISCONNECT)? } else { (0, Properties::NONE) };
     // What a client may say (3.14.2.1).
     if !matches!(reason, 0x00 | 0x04 | 0x80..=0x83 | 0x90 | 0x93..=0x99) {
         return Err(Bad::protocol("a reason code that a client's DISCONNECT does not have"));

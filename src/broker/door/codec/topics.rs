@@ -49,10 +49,37 @@ mod tests {
 
     #[test]
     fn filters_follow_the_rules_for_wildcards() {
-        for filter in ["a", "/", "#", "+", "a/#", "+/+", "/+", "a//b", "$SYS/#", "灯/+", "$share/g/a/#", "$share/g//", "$shared/a"] {
+        for filter in [
+            "a",
+            "/",
+            "#",
+            "+",
+            "a/#",
+            "+/+",
+            "/+",
+            "a//b",
+            "$SYS/#",
+            "灯/+",
+            "$share/g/a/#",
+            "$share/g//",
+            "$shared/a",
+        ] {
             assert!(valid_filter(filter), "{filter}");
         }
-        for filter in ["", "a/#/b", "a+", "#a", "a/b#", "++", "a\0", "$share/g", "$share/", "$share//a", "$share/+/a", "$share/g/"] {
+        for filter in [
+            "",
+            "a/#/b",
+            "a+",
+            "#a",
+            "a/b#",
+            "++",
+            "a\0",
+            "$share/g",
+            "$share/",
+            "$share//a",
+            "$share/+/a",
+            "$share/g/",
+        ] {
             assert!(!valid_filter(filter), "{filter}");
         }
     }
