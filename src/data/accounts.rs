@@ -75,17 +75,6 @@ pub struct Login {
     pub proof: Proof,
 }
 
-impl Login {
-    /// A text that is another one for another password of the account, even if the account was removed and added again: to remember
-    /// which secrets were checked.
-    pub fn fingerprint(&self) -> &[u8] {
-        match &self.proof {
-            Proof::Seen(_) => &[],
-            Proof::Slow(chosen) => chosen.fingerprint(),
-        }
-    }
-}
-
 impl Accounts {
     pub(super) fn of(shared: Arc<Shared>) -> Self {
         Self { shared }

@@ -100,8 +100,8 @@ impl Chosen {
         Some(hash)
     }
 
-    /// Something that is another for another password, for remembering which one was checked.
-    pub(super) fn fingerprint(&self) -> &[u8] {
+    /// Something that is another one for another password: to remember by it which one was checked.
+    pub fn fingerprint(&self) -> &[u8] {
         &self.hash
     }
 

@@ -15,6 +15,7 @@ mod observer;
 mod owner;
 mod points;
 mod recovered;
+mod retained;
 mod settings;
 
 use std::{
@@ -162,11 +163,12 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
+        let (journal, mut recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let accounts = data.accounts();
         let access = Arc::new(Doorkeeper::new(credentials.clone(), accounts.clone()));
-        let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
+        let memory = retained::memory(journal.clone(), std::mem::take(&mut recovered.retained));
+        let (broker, heard) = broker::start_with(mqtt, access, settings::door(&config), memory).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
