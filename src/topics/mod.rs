@@ -59,9 +59,12 @@ pub fn covers(outer: &str, inner: &str) -> bool {
     if inner.starts_with('$') && outer.starts_with(['+', '#']) {
         return false;
     }
-    if outer == "+/#" && inner == "#" {
-        return true; // every topic has a first level
-    }
+    // The same filters, written so that what they match shows: there is no topic above a first level, nor an empty one.
+    let inner = match inner {
+        "#" => "+/#",
+        "/#" => "/+/#",
+        _ => inner,
+    };
     let (mut outer, mut inner) = (outer.split('/'), inner.split('/'));
     loop {
         match (outer.next(), inner.next()) {

