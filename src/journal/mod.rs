@@ -37,7 +37,7 @@ use tokio::sync::oneshot;
 
 use self::waiting::{Order, Waiting};
 pub use self::{
-    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow},
+    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow, RetainedRow},
     recovered::Recovered,
 };
 

@@ -179,6 +179,11 @@ pub(super) fn keep(to: &Transaction<'_>, entry: &Entry) -> rusqlite::Result<()> 
             }
             Ok(())
         }
+        Entry::Retained(r) => run(
+            "INSERT OR REPLACE INTO retained (topic, qos, expires_ms, properties, payload) VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![r.topic, r.qos, r.expires_ms, r.properties, r.payload],
+        ),
+        Entry::Unretained { topic } => run("DELETE FROM retained WHERE topic = ?1", params![topic]),
         Entry::Named { name, value } => {
             run("INSERT OR REPLACE INTO named (name, value) VALUES (?1, ?2)", params![name, value])
         }
