@@ -58,6 +58,26 @@ pub enum Entry {
     },
 }
 
+impl Entry {
+    /// The operation whose admission is void with this.
+    pub(super) fn ends(&self) -> Option<&str> {
+        match self {
+            Self::NotTaken { op } => Some(op),
+            Self::Ended(operation) => Some(&operation.op),
+            Self::Admitted(_)
+            | Self::Held(_)
+            | Self::Unheld { .. }
+            | Self::Reported(_)
+            | Self::Described { .. }
+            | Self::Audited { .. }
+            | Self::Forgotten { .. }
+            | Self::Named { .. }
+            | Self::Retained(_)
+            | Self::Unretained { .. } => None,
+        }
+    }
+}
+
 /// An operation that was taken in and has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
