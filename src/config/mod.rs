@@ -31,7 +31,7 @@ pub use self::{
     rules::Broken,
     schema::{
         CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt, PropertySettings,
-        SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
+        Recording, SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
     setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
@@ -59,6 +59,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is written down.
     pub journal: JournalSettings,
+    /// What is recorded for a replay.
+    pub recording: Recording,
     /// How people agree to what can do harm.
     pub confirm: Confirmations,
     /// What callers on this machine may.

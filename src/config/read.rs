@@ -18,7 +18,7 @@ use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
 pub(super) const SECTIONS: &[&str] =
-    &["mqtt", "http", "timing", "limits", "journal", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
+    &["mqtt", "http", "timing", "limits", "journal", "recording", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -71,6 +71,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
             "timing" => reader.whole(name, table, &mut config.timing)?,
             "limits" => reader.whole(name, table, &mut config.limits)?,
             "journal" => reader.whole(name, table, &mut config.journal)?,
+            "recording" => reader.whole(name, table, &mut config.recording)?,
             "confirm" => reader.whole(name, table, &mut config.confirm)?,
             _ => config.devices = reader.devices(table)?,
         }

@@ -184,6 +184,17 @@ section! {
     }
 }
 
+section! {
+    /// What reaches each device's twin and what it decides, for truetwin replay. For the day on which something goes wrong: it
+    /// tells who was home, so the file is its owner's alone, and a device with a sensitive property is left out.
+    Recording {
+        /// The file. Without one nothing is recorded. A path that is relative begins at this file.
+        file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// At so many MiB the recording ends.
+        size_max_mib: u32 = 64, within(1, 65_536);
+    }
+}
+
 /// Longest display name of a device or room, characters (semantics 2.9).
 const NAME_CHARS_MAX: usize = 32;
 
