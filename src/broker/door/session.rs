@@ -1,5 +1,6 @@
-//! One connected device: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
-//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction.
+//! One connection: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
+//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction. What a packet means
+//! is the role's business (`device`); this file knows bytes, turns and ends.
 
 use std::{
     io::ErrorKind,
@@ -12,17 +13,14 @@ use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
 use super::{
-    codec::{Bad, Packet, Publish, Reason, Subscribe, Unsubscribe, decode, encode},
-    rights::{self, Own},
-    spawn_farewell,
+    codec::{Bad, Packet, Reason, decode, encode},
+    device, spawn_farewell,
 };
 use crate::broker::{
-    Closed, FromDevice, MqttVersion, NO_NOTICE, Receipt,
+    Closed, FromDevice, MqttVersion, NO_NOTICE,
     conn::{Conn, State},
-    core::{Cargo, Core},
+    core::Core,
     counters::count,
-    frame::Kind,
-    settings::REPORT_OVERHEAD_BYTES,
 };
 
 /// Bytes read at once.
@@ -54,17 +52,19 @@ struct Session {
 
 /// How a session ended, and the code for a v5 device, if it is to be told.
 #[derive(Clone, Copy)]
-struct Ended {
+pub(super) struct Ended {
     why: Closed,
     code: Option<Reason>,
 }
 
 impl Ended {
-    fn silently(why: Closed) -> Self {
+    /// Without a word.
+    pub(super) fn silently(why: Closed) -> Self {
         Self { why, code: None }
     }
 
-    fn with(why: Closed, code: Reason) -> Self {
+    /// A v5 client is told the code.
+    pub(super) fn with(why: Closed, code: Reason) -> Self {
         Self { why, code: Some(code) }
     }
 }
@@ -79,7 +79,7 @@ impl From<Bad> for Ended {
 
 /// Whether reading may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     On,
     /// The window is full, or there are no credits: an acknowledgement or credits will wake the task.
     HeldBack,
@@ -197,99 +197,18 @@ impl Session {
 
     fn handle(&self, packet: &Packet<'_>) -> Result<Flow, Ended> {
         match packet {
-            Packet::Publish(publish) => self.publish(publish),
-            Packet::PubAck => Ok(Flow::On), // nothing waits for it
-            Packet::Subscribe(subscribe) => Ok(self.subscribe(subscribe)),
-            Packet::Unsubscribe(unsubscribe) => Ok(self.unsubscribe(unsubscribe)),
+            Packet::Publish(publish) => device::publish(&self.core, &self.conn, publish),
+            Packet::PubAck(_) => Ok(Flow::On), // nothing waits for it
+            Packet::Subscribe(subscribe) => Ok(device::subscribe(&self.core, &self.conn, subscribe)),
+            Packet::Unsubscribe(unsubscribe) => Ok(device::unsubscribe(&self.conn, unsubscribe)),
             Packet::PingReq => {
                 self.conn.state().put(encode::pingresp);
                 Ok(Flow::On)
             }
             Packet::Disconnect(goodbye) => {
-                Err(Ended::silently(if goodbye.clean { Closed::Clean } else { Closed::GoodbyeWithWill }))
+                Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
             }
         }
-    }
-
-    fn publish(&self, publish: &Publish<'_>) -> Result<Flow, Ended> {
-        let v5 = self.conn.version == MqttVersion::V5;
-        // What CONNACK said is not offered.
-        if publish.qos == 2 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::QosNotSupported));
-        }
-        if publish.alias {
-            return Err(Ended::with(Closed::ProtocolError, Reason::TopicAliasInvalid));
-        }
-        if publish.retain && v5 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::RetainNotSupported));
-        }
-        if publish.dup && self.conn.state().waits_for(publish.packet_id) {
-            return Ok(Flow::On); // said again on the same connection, out of impatience: its answer is on its way
-        }
-        let full = usize::from(self.core.settings.inflight_max);
-        let mut state = self.conn.state();
-        if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {
-            return Ok(Flow::HeldBack);
-        }
-        let Some(own) = rights::publishes_to(&self.conn.device, publish.topic) else {
-            count(&self.core.totals.foreign_topics);
-            if !v5 {
-                return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
-            }
-            if publish.qos == 1 {
-                state.refuse(publish.packet_id, Reason::NotAuthorized);
-                state.acknowledge(self.conn.version);
-            }
-            return Ok(Flow::On);
-        };
-        let cost_bytes = publish.payload.len() + REPORT_OVERHEAD_BYTES;
-        let place = self.core.place_for_report().filter(|_| self.core.credits.take(cost_bytes));
-        let Some(place) = place else {
-            if !state.held_back {
-                state.held_back = true;
-                self.core.credits.wait(&self.conn);
-            }
-            return Ok(Flow::HeldBack);
-        };
-        count(&self.core.totals.reports_in);
-        let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id));
-        let kind = match own {
-            Own::Event => Kind::Event { retained: publish.retain },
-            Own::Status => Kind::Status { retained: publish.retain },
-        };
-        let receipt = Some(Receipt::new(&self.core, &self.conn, slot, cost_bytes));
-        // Under the lock, so that nothing of this connection is told after its end.
-        let (device, number) = (&self.conn.device, self.conn.number);
-        self.core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
-        Ok(Flow::On)
-    }
-
-    fn subscribe(&self, subscribe: &Subscribe<'_>) -> Flow {
-        let (device, version) = (&self.conn.device, self.conn.version);
-        let code = |filter| rights::subscription(device, version, filter, subscribe.identified);
-        let codes: Vec<u8> = subscribe.filters().map(code).collect();
-        let mut state = self.conn.state();
-        for code in &codes {
-            if *code == 0 {
-                state.subscribed = true;
-            } else {
-                count(&self.core.totals.subscriptions_refused);
-            }
-        }
-        state.put(|out| encode::suback(out, version, subscribe.packet_id, &codes));
-        Flow::On
-    }
-
-    fn unsubscribe(&self, unsubscribe: &Unsubscribe<'_>) -> Flow {
-        let mut state = self.conn.state();
-        let mut codes = Vec::new();
-        for filter in unsubscribe.filters() {
-            let own = rights::is_own_command(&self.conn.device, filter);
-            let existed = own && std::mem::take(&mut state.subscribed);
-            codes.push(if existed { Reason::Success } else { Reason::NoSubscriptionExisted }.code());
-        }
-        state.put(|out| encode::unsuback(out, self.conn.version, unsubscribe.packet_id, &codes));
-        Flow::On
     }
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
