@@ -3,11 +3,12 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done, and confirmed |
-//! | 1 | the operation or an endpoint was not confirmed, or the demo disagreed |
+//! | 1 | the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared |
 //! | 2 | usage or configuration |
 //! | 3 | no hub is running |
 //! | 4 | the address or the data folder is taken |
 //! | 5 | internal |
+//! | 6 | a replay decides otherwise than was recorded |
 //!
 //! Results go to stdout, logs and errors to stderr. This is the only module that speaks on stdout; what a command does
 //! is done by others.
@@ -21,6 +22,7 @@ mod exit;
 mod import;
 mod listen;
 mod log;
+mod replay;
 mod run;
 mod secret;
 mod table;
@@ -36,7 +38,7 @@ use anyhow::Context as _;
 
 pub use self::{
     args::{
-        AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
+        AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ReplayArgs, ServeArgs, SimArgs,
         TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
@@ -80,6 +82,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
         Command::Backup { file } => backup::make(&file, &folder()?),
         Command::Restore { file } => backup::restore(&file, &folder()?),
+        Command::Replay(args) => replay::run(&args),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
         Command::CheckConfig { config } => check_config(config.as_deref()),
     }
@@ -115,6 +118,9 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(address) = args.http {
         config.http.listen = address;
+    }
+    if let Some(file) = &args.record {
+        config.recording.file = Some(file.display().to_string());
     }
     config.check()?;
     dialled(&config)?;
@@ -183,6 +189,8 @@ fn mcp_config(program: &Path, folder: &Path, args: &McpArgs) -> String {
     // The client starts it in a folder of its own: a path that is relative here would lead elsewhere there.
     let config = args.inside.config.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
     flag("--config", config.map(|file| serde_json::json!(file)));
+    let record = args.inside.record.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    flag("--record", record.map(|file| serde_json::json!(file)));
     flag("--mqtt", args.inside.mqtt.map(|address| serde_json::json!(address)));
     flag("--http", args.inside.http.map(|address| serde_json::json!(address)));
     flag("--hub", args.hub.as_ref().map(|hub| serde_json::json!(hub)));
@@ -233,6 +241,7 @@ mod tests {
             config: Some(file.clone()),
             mqtt: Some("0.0.0.0:0".parse().expect("an address")),
             http: http.map(|http| http.parse().expect("an address")),
+            record: None,
         };
         let config = serve_config(&args(None)).expect("good");
         assert_eq!((config.mqtt.listen.to_string(), config.http.listen.port()), ("0.0.0.0:0".to_owned(), 8081));

@@ -241,12 +241,17 @@ impl<R: BufRead> Replay<R> {
         }
     }
 
+    /// From which moment this replay counts.
+    pub fn zero(&self) -> Zero {
+        self.zero
+    }
+
     /// What it came to so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// The form of what was recorded and decided at a step, for people to compare.
+    /// Steps one input, if what came before it is known.
     fn step(&mut self, moment: Moment) -> Option<Step> {
         let Moment { device, at, input, decided: recorded, crashed } = moment;
         let Some(twin) = self.twins.get_mut(&device) else {

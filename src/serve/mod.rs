@@ -14,6 +14,7 @@ mod http;
 mod observer;
 mod owner;
 mod points;
+mod recorded;
 mod recovered;
 mod settings;
 
@@ -46,6 +47,7 @@ use crate::{
     mcp,
     metrics::{Metrics, UPKEEP_EVERY},
     property::DeviceId,
+    recorder::{self, Recorder},
     twin::words::Presence,
 };
 
@@ -77,6 +79,12 @@ pub enum Error {
     /// The journal's reader died.
     #[error("the journal cannot be opened")]
     Recovery,
+    /// The recording.
+    #[error("nothing can be recorded")]
+    Recording(#[from] recorder::Error),
+    /// The recording's opener died.
+    #[error("the recording cannot be opened")]
+    Recorder,
     /// The audit's reader died.
     #[error("the audit cannot be opened")]
     Audit,
@@ -105,6 +113,8 @@ pub struct Hub {
     http_addr: SocketAddr,
     /// The journal's threads.
     running: Option<journal::Running>,
+    /// What is recorded for a replay.
+    recorder: Option<Arc<Recorder>>,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
 }
@@ -161,14 +171,15 @@ impl Hub {
     ) -> Result<Self, Error> {
         let started = Instant::now();
         let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
+        let recorder = recorded::begin(&config).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
         let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
-        let context =
-            Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings).with_journal(journal.clone()));
+        let context = Context::new(broker.clone(), metrics.clone(), identity, settings);
+        let context = Arc::new(context.with_journal(journal.clone()).with_recorder(recorder.clone()));
         let limits = fleet::Limits {
             restarts_max: config.limits.actor_restarts_max,
             restarts_within: ms(config.limits.actor_restarts_window_ms),
@@ -230,7 +241,7 @@ impl Hub {
         ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, data })
+        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, recorder, data })
     }
 
     /// Where devices connect.
@@ -275,6 +286,9 @@ impl Hub {
         self.upkeep.abort();
         let audit = self.parts.audit.clone();
         let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
+        if let Some(recorder) = self.recorder {
+            let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || recorder.close()).await;
+        }
         if let (Some(running), Some(journal)) = (self.running, self.parts.journal.clone()) {
             let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
         }
