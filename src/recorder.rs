@@ -124,10 +124,8 @@ impl Recorder {
     pub fn start(plan: Plan) -> Result<Arc<Self>, Error> {
         let zero = Zero::new(Instant::now());
         let unix_ms = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let head = Head {
-            hub: env!("CARGO_PKG_VERSION").to_owned(),
-            unix_ms: u64::try_from(unix_ms).unwrap_or(u64::MAX),
-        };
+        let head =
+            Head { hub: env!("CARGO_PKG_VERSION").to_owned(), unix_ms: u64::try_from(unix_ms).unwrap_or(u64::MAX) };
         let mut out = Out::open(&plan)?;
         let mut first = form::head(&head) + "\n";
         for (device, why) in &plan.left_out {
@@ -150,9 +148,11 @@ impl Recorder {
     /// The recording of one device.
     pub fn track(self: &Arc<Self>, device: &DeviceId) -> Track {
         let recorded = !self.left_out.contains_key(device);
-        Track(recorded.then(|| {
-            Arc::new(Tracked { recorder: self.clone(), device: device.clone(), missing: AtomicU64::new(0) })
-        }))
+        Track(
+            recorded.then(|| {
+                Arc::new(Tracked { recorder: self.clone(), device: device.clone(), missing: AtomicU64::new(0) })
+            }),
+        )
     }
 
     /// Writes what there is and ends the recording. Blocks on the disk; what comes later is not recorded.

@@ -138,7 +138,8 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     assert!(exit == 2 && printed.contains(&place), "{exit} {printed}");
 
     // A line is lost: what follows is decided otherwise, sooner or later, or it did not matter; never is it an error.
-    let on = lines.iter().position(|line| line.contains("\"kind\":\"send\"") && line.contains("\"kind\":\"set\"")).unwrap();
+    let on =
+        lines.iter().position(|line| line.contains("\"kind\":\"send\"") && line.contains("\"kind\":\"set\"")).unwrap();
 
     // Changed by hand: what was decided, then what happened.
     let changed = |at: usize, from: &str, to: &str| {
@@ -168,7 +169,10 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     }
     write(whole.clone());
     let (exit, printed) = program(&file, &["--device", "nobody"]);
-    assert!(exit == 2 && printed.contains("no device nobody is in the recording; there is heater, lamp, safe"), "{printed}");
+    assert!(
+        exit == 2 && printed.contains("no device nobody is in the recording; there is heater, lamp, safe"),
+        "{printed}"
+    );
     assert_eq!(program(&folder.path().join("none"), &[]).0, 2);
 
     // A gap: the rest of that device is not stepped, the others are.

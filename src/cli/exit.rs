@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{config, control, data, recorder, sim};
+use crate::{config, control, data, recorder, serve, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,10 @@ pub enum Exit {
 /// All codes with their meaning, for `--help`.
 const TABLE: &[(Exit, &str)] = &[
     (Exit::Success, "done, and confirmed"),
-    (Exit::NotConfirmed, "the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared"),
+    (
+        Exit::NotConfirmed,
+        "the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared",
+    ),
     (Exit::Usage, "usage or configuration"),
     (Exit::NoHub, "no hub is running"),
     (Exit::Taken, "the address or the data folder is taken"),
@@ -75,7 +78,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(failure.exit);
     }
-    if error.is::<config::Error>() {
+    if error.is::<config::Error>() || error.is::<serve::SpokenCodeError>() {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {

@@ -149,7 +149,10 @@ fn summed(summary: &Summary) -> String {
     text += &match summary.first_difference {
         None => "at each input that was stepped the same is decided as was recorded\n".to_owned(),
         Some(line) => {
-            format!("at {} inputs something else is decided than was recorded, first at line {line}\n", summary.differences)
+            format!(
+                "at {} inputs something else is decided than was recorded, first at line {line}\n",
+                summary.differences
+            )
         }
     };
     text

@@ -184,7 +184,7 @@ pub(super) fn check_file(config: &Config, places: &BTreeMap<String, Place>, path
 pub(super) fn anchor(config: &mut Config, path: &Path) {
     let Some(folder) = path.parent() else { return };
     let files = config.endpoints.iter_mut().filter_map(|endpoint| endpoint.token_file.as_mut());
-    for file in files.chain(config.recording.file.as_mut()) {
+    for file in files.chain(config.recording.file.as_mut()).chain(config.confirm.code_file.as_mut()) {
         *file = folder.join(&*file).display().to_string();
     }
 }

@@ -162,7 +162,7 @@ section! {
         /// How long a person may take over a question that the client itself shows.
         form_ms: u32 = 60_000, within(1, 600_000);
         /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
-        /// of yours alone (chmod 600). Read at the start.
+        /// of yours alone (chmod 600). Read at the start. A path that is relative begins at this file.
         code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
         /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
         wrong_max: u32 = 5, within(1, 100);

@@ -186,6 +186,16 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// The devices that have a password in a folder whose lock somebody else may hold; `None`: there is no such file.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn device_names(folder: &Path) -> Result<Option<Vec<DeviceId>>, Error> {
+    let path = folder.join(DEVICES);
+    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    Ok(Some(decode(&path, &text)?.into_keys().collect()))
+}
+
 /// Adds one device to a set.
 fn added(devices: &mut BTreeMap<DeviceId, Hashed>, device: &DeviceId) -> Result<Secret, Error> {
     if devices.contains_key(device) {

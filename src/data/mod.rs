@@ -36,7 +36,7 @@ use std::{
 };
 
 pub use self::{
-    credentials::{Credentials, DEVICES_MAX, Secret},
+    credentials::{Credentials, DEVICES_MAX, Secret, device_names},
     endpoints::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
     },

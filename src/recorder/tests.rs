@@ -137,7 +137,8 @@ fn what_the_thread_cannot_take_is_missing_and_the_file_says_where() {
     recorder.entries.send(Order::Close).unwrap();
     thread.join().unwrap();
     let told = told(&plan.file);
-    let [Told::Head { .. }, Told::Begins { .. }, Told::Step(_), Told::Gap { missing, .. }, Told::End { .. }] = &told[..]
+    let [Told::Head { .. }, Told::Begins { .. }, Told::Step(_), Told::Gap { missing, .. }, Told::End { .. }] =
+        &told[..]
     else {
         panic!("{told:?}")
     };
@@ -183,8 +184,7 @@ fn a_disk_that_is_full_ends_the_recording_and_nobody_else() {
     let missing = Arc::new(AtomicU64::new(0));
     let writer = Writer { out, zero: Zero::new(Instant::now()), inputs: 0, missing: missing.clone() };
     let thread = std::thread::spawn(move || writer.write(&waiting));
-    let recorder =
-        Arc::new(Recorder { entries, left_out: BTreeMap::new(), missing, thread: Mutex::new(Some(thread)) });
+    let recorder = Arc::new(Recorder { entries, left_out: BTreeMap::new(), missing, thread: Mutex::new(Some(thread)) });
     let track = recorder.track(&lamp());
     live(&track, 1);
     recorder.close();

@@ -75,7 +75,8 @@ pub fn effect(effect: &Effect) -> String {
         Effect::LocalOverride { property } => format!("{property} was changed at the device: that is held now"),
         Effect::Presence(presence) => presence.to_string(),
         Effect::Described(description) => {
-            let names = description.properties.iter().map(|p| &p.name).chain(description.actions.iter().map(|a| &a.name));
+            let names =
+                description.properties.iter().map(|p| &p.name).chain(description.actions.iter().map(|a| &a.name));
             format!("it has {}", listed(names))
         }
         Effect::Malformed { of_seq, property, error } => match error {
@@ -195,8 +196,11 @@ fn refused(refusal: &Refusal) -> String {
 }
 
 fn told(state: &StateReport) -> String {
-    let readings: Vec<String> =
-        state.readings.iter().map(|(name, reading)| format!("{name} = {} ({})", reading.value, reading.trust)).collect();
+    let readings: Vec<String> = state
+        .readings
+        .iter()
+        .map(|(name, reading)| format!("{name} = {} ({})", reading.value, reading.trust))
+        .collect();
     let values = if readings.is_empty() { "nothing".to_owned() } else { readings.join(", ") };
     format!("{}, {values}", state.presence)
 }

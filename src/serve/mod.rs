@@ -14,6 +14,7 @@ mod http;
 mod observer;
 mod owner;
 mod points;
+mod quiet;
 mod recorded;
 mod recovered;
 mod settings;
@@ -29,8 +30,8 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use self::confirm::Error as SpokenCodeError;
-use self::{bounded::Bounded, doorkeeper::Doorkeeper};
+pub use self::confirm::{Error as SpokenCodeError, spoken_code};
+use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
     audit::Audit,
     authz::{Access, confirm::Presses},
@@ -92,7 +93,7 @@ pub enum Error {
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
     /// The code that is said aloud.
-    #[error(transparent)]
+    #[error("what is confirmed with a spoken code cannot be")]
     SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
@@ -147,6 +148,8 @@ pub struct Parts {
     pub lines: endpoint::Endpoints,
     /// The MCP server behind every transport.
     server: mcp::Server,
+    /// How much of what callers do wrong is written to the log.
+    quiet: Arc<Quiet>,
 }
 
 impl Hub {
@@ -186,6 +189,9 @@ impl Hub {
         };
         let fleet = Fleet::start(context, limits).await?;
         let mut found = recovered::Found::new(recovered, &config, epoch);
+        for note in configured::without_password(&config, &credentials.list()) {
+            tracing::warn!("{note}");
+        }
         for device in credentials.list() {
             let memory = found.take(&device);
             fleet.remember(config.name(&device), memory).await?;
@@ -196,7 +202,8 @@ impl Hub {
         let presses = Arc::new(Presses::of(config.buttons()));
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
         let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
-        let observer = observer_of(&fleet, &metrics, &audit, &config);
+        let quiet = Arc::new(Quiet::default());
+        let observer = observer_of(&fleet, &metrics, &audit, &config, &quiet);
         let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
         let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
@@ -216,6 +223,7 @@ impl Hub {
             config,
             lines,
             server,
+            quiet,
         };
         let parts = Arc::new(parts);
         let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
@@ -230,7 +238,7 @@ impl Hub {
             http::router(&parts, &stop_http),
             stop_http.clone(),
         ));
-        let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
+        let upkeep = tokio::spawn(keep_up(parts.metrics.clone(), parts.quiet.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
         let dialled = tokio::spawn(endpoints::keep(
@@ -241,7 +249,20 @@ impl Hub {
         ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, recorder, data })
+        Ok(Self {
+            parts,
+            http,
+            ingress,
+            upkeep,
+            control,
+            dialled,
+            stop_control,
+            stop_http,
+            http_addr,
+            running,
+            recorder,
+            data,
+        })
     }
 
     /// Where devices connect.
@@ -314,7 +335,7 @@ impl Parts {
 
     fn auditor(&self) -> audited::Auditor {
         let (audit, fleet, config) = (self.audit.clone(), self.fleet.clone(), self.config.clone());
-        audited::Auditor { audit, fleet, config }
+        audited::Auditor { audit, fleet, config, quiet: self.quiet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -337,16 +358,24 @@ impl Parts {
     }
 }
 
-fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit, config: &Arc<Config>) -> Arc<dyn mcp::Observer> {
-    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone(), config: config.clone() };
+fn observer_of(
+    fleet: &Fleet,
+    metrics: &Metrics,
+    audit: &Audit,
+    config: &Arc<Config>,
+    quiet: &Arc<Quiet>,
+) -> Arc<dyn mcp::Observer> {
+    let (audit, fleet, config, quiet) = (audit.clone(), fleet.clone(), config.clone(), quiet.clone());
+    let auditor = audited::Auditor { audit, fleet, config, quiet };
     Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
-/// Sorts the histograms' observations, so that they do not pile up where nobody asks.
-async fn keep_up(metrics: Metrics) {
+/// Sorts the histograms' observations, so that they do not pile up where nobody asks; tells what was not written to the log.
+async fn keep_up(metrics: Metrics, quiet: Arc<Quiet>) {
     let mut every = tokio::time::interval(UPKEEP_EVERY);
     loop {
         every.tick().await;
         metrics.upkeep();
+        quiet.tell(Instant::now());
     }
 }

@@ -50,9 +50,9 @@ mod tests {
         );
         let left = left_out(&config.expect("a configuration"));
         let left: Vec<(&str, &str)> = left.iter().map(|(id, why)| (id.as_str(), why.as_str())).collect();
-        assert_eq!(left, [
-            ("door", "open is verified with safe.code, which is sensitive"),
-            ("safe", "code is sensitive")
-        ]);
+        assert_eq!(
+            left,
+            [("door", "open is verified with safe.code, which is sensitive"), ("safe", "code is sensitive")]
+        );
     }
 }

@@ -113,14 +113,7 @@ pub fn begins(zero: Zero, at: Instant, device: &DeviceId, settings: &Settings) -
 }
 
 /// An input was taken in.
-pub fn moment(
-    zero: Zero,
-    at: Instant,
-    device: &DeviceId,
-    input: &Input,
-    effects: &[Effect],
-    crashed: bool,
-) -> String {
+pub fn moment(zero: Zero, at: Instant, device: &DeviceId, input: &Input, effects: &[Effect], crashed: bool) -> String {
     let decided: Vec<Json> = effects.iter().map(|effect| decided(effect, zero)).collect();
     let mut line =
         json!({ "at": at.write(zero), "device": device.as_str(), "input": input.write(zero), "decided": decided });

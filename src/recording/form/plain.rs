@@ -406,9 +406,7 @@ impl<T: Read> Read for Vec<T> {
                 .enumerate()
                 .map(|(at, entry)| T::read(entry, zero).map_err(|wrong| wrong.within(&at.to_string())))
                 .collect(),
-            Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => {
-                Err(Wrong::wanted("a list", json))
-            }
+            Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Object(_) => Err(Wrong::wanted("a list", json)),
         }
     }
 }
@@ -443,9 +441,7 @@ impl<T: Read> Read for BTreeMap<Arc<str>, T> {
                 };
                 entries.iter().map(entry).collect()
             }
-            Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
-                Err(Wrong::wanted("an object", json))
-            }
+            Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => Err(Wrong::wanted("an object", json)),
         }
     }
 }

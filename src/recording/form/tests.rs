@@ -140,7 +140,8 @@ impl Dice {
     }
 
     fn confirmation(&mut self) -> Confirmation {
-        Confirmation { how: self.some(|d| d.of(Confirm::ALL)), press: self.some(|d| (d.device(), d.text())) }
+        let press = self.some(|d| (d.device(), d.text()));
+        Confirmation { how: self.some(|d| d.of(Confirm::ALL)), strange_role: self.flag(), press }
     }
 
     fn verify(&mut self) -> Verify {
@@ -253,11 +254,7 @@ impl Dice {
                 eta: self.some(Self::duration),
                 clamped: self.flag(),
             },
-            1 => Body::State {
-                op: self.some(Self::op),
-                cause: self.cause(),
-                seen: self.list(|d| (d.text(), d.op())),
-            },
+            1 => Body::State { op: self.some(Self::op), cause: self.cause(), seen: self.list(|d| (d.text(), d.op())) },
             _ => Body::Heartbeat,
         };
         Report { boot: self.text(), seq: self.small(), retained: self.flag(), status: self.status(), body }

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use super::plain::{Read, Write, Wrong, Zero, field, fields, named, put, variants, words, written, written_variants};
 use crate::property::{
-    Action, Choice, Class, Confirm, Confirmation, Description, Evidence, Failsafe, Kind, Predicate, Property, Role, Terms,
-    Verify,
+    Action, Choice, Class, Confirm, Confirmation, Description, Evidence, Failsafe, Kind, Predicate, Property, Role,
+    Terms, Verify,
 };
 
 words! { Evidence, Confirm }
@@ -67,5 +67,5 @@ fields! {
     Terms { predicate, required, clamps, failsafe, by_action, verify, accepted, confirmation, sensitive }
     Failsafe { value, after_ms }
     Verify { device, property, expect, within_ms, sensitive }
-    Confirmation { how, press }
+    Confirmation { how, strange_role, press }
 }
