@@ -239,43 +239,45 @@ struct Writer {
 }
 
 impl Writer {
+    /// Writes what is handed over until there is a reason to end.
     fn write(mut self, waiting: &Receiver<Order>) {
+        let mut text = String::new();
         loop {
-            let (mut text, mut inputs, mut closed) = (String::new(), 0, false);
+            let (mut inputs, mut why) = (0, None);
+            // What waits is handed to the system together; the first is waited for.
             let mut next = waiting.recv().ok();
-            while let Some(order) = next {
-                match order {
-                    Order::Keep(entry) => inputs += self.line(&mut text, *entry),
-                    Order::Close => {
-                        closed = true;
-                        break;
-                    }
-                }
-                next = if text.len() < TOGETHER_BYTES { waiting.try_recv().ok() } else { None };
+            if next.is_none() {
+                return self.end("nobody records any more");
             }
-            if !self.out.takes(&text) {
-                // What is there is whole; what would not fit is not begun.
-                let bytes_max = self.out.bytes_max;
-                return self.end(&format!("the size limit of {bytes_max} bytes is reached"));
+            while let Some(order) = next {
+                next = match self.take(order, &mut text) {
+                    Ok(more) => {
+                        inputs += more;
+                        if text.len() < TOGETHER_BYTES { waiting.try_recv().ok() } else { None }
+                    }
+                    Err(end) => {
+                        why = Some(end);
+                        None
+                    }
+                };
             }
             if let Err(error) = self.out.append(&text) {
                 let (inputs, missing) = (self.inputs, self.missing.load(Ordering::Relaxed));
                 return tracing::warn!(%error, inputs, missing, "the disk refuses the recording: it ends, the hub goes on");
             }
             self.inputs += inputs;
-            if closed {
-                return self.end("the hub stopped");
-            }
-            // All handles are gone and nothing waits.
-            if text.is_empty() {
-                return self.end("nobody records any more");
+            text.clear();
+            if let Some(why) = why {
+                return self.end(&why);
             }
         }
     }
 
-    /// Adds an entry's lines; how many inputs they are.
-    fn line(&self, text: &mut String, entry: Entry) -> u64 {
-        let Entry { device, at, what, missing } = entry;
+    /// Adds an order's lines; how many inputs they are, or why the recording ends before them.
+    fn take(&self, order: Order, text: &mut String) -> Result<u64, String> {
+        let Order::Keep(entry) = order else { return Err("the hub stopped".to_owned()) };
+        let Entry { device, at, what, missing } = *entry;
+        let before = text.len();
         if missing > 0 {
             text.push_str(&form::gap(&device, missing));
             text.push('\n');
@@ -288,7 +290,11 @@ impl Writer {
         };
         text.push_str(&line);
         text.push('\n');
-        inputs
+        if self.out.takes(text) {
+            return Ok(inputs);
+        }
+        text.truncate(before);
+        Err(format!("the size limit of {} bytes is reached", self.out.bytes_max))
     }
 
     fn end(mut self, why: &str) {

@@ -84,7 +84,7 @@ async fn what_a_hub_decided_under_faults_is_decided_again_at_each_input() {
     assert_eq!(summary.devices.iter().map(DeviceId::as_str).collect::<Vec<_>>(), ["heater", "lamp"]);
     // What nobody may read is in no line; that it is left out is.
     let text = fs::read_to_string(&file).unwrap();
-    let of_safe: Vec<&str> = text.lines().filter(|line| line.contains("safe")).collect();
+    let of_safe: Vec<&str> = text.lines().filter(|line| line.contains("\"safe\"")).collect();
     assert_eq!(of_safe.len(), 1, "{of_safe:?}");
     assert!(of_safe[0].contains("left_out") && of_safe[0].contains("relay is sensitive"));
 
@@ -137,7 +137,7 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     let place = format!("house.jsonl:{}: it is no JSON", half + 1);
     assert!(exit == 2 && printed.contains(&place), "{exit} {printed}");
 
-    // A line is lost: what follows is decided otherwise, sooner or later, or it did not matter; never is it an error.
+    // The moment in which the first wish goes out.
     let on =
         lines.iter().position(|line| line.contains("\"kind\":\"send\"") && line.contains("\"kind\":\"set\"")).unwrap();
 

@@ -106,7 +106,8 @@ fn at_its_size_limit_the_recording_ends_and_says_so() {
     // Whatever comes now goes nowhere, and nobody waits.
     live(&track, 100);
     recorder.close();
-    assert!(plan.file.metadata().unwrap().len() <= 4_096);
+    let bytes = plan.file.metadata().unwrap().len();
+    assert!((3_500..=4_096).contains(&bytes), "what fits is there: {bytes}");
     let told = told(&plan.file);
     assert!(matches!(told.last(), Some(Told::End { why, .. }) if why.contains("4096 bytes")), "{told:?}");
     let full = Plan { bytes_max: 512, ..plan };
