@@ -143,6 +143,9 @@ fn summed(summary: &Summary) -> String {
     if summary.crashed > 0 {
         text += &format!("actors crashed over {} inputs\n", summary.crashed);
     }
+    if summary.unended > 0 {
+        text += &format!("{} times no end is recorded: the hub was killed, or it still runs\n", summary.unended);
+    }
     if !summary.is_whole() && summary.missing + summary.skipped > 0 {
         text += &format!("{} lines are missing, {} inputs were not stepped\n", summary.missing, summary.skipped);
     }
@@ -204,6 +207,7 @@ fn summed_json(summary: &Summary) -> Json {
         "questions": summary.questions,
         "answers": summary.answers,
         "crashed": summary.crashed,
+        "unended": summary.unended,
         "missing": summary.missing,
         "skipped": summary.skipped,
         "differences": summary.differences,

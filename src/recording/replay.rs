@@ -201,6 +201,8 @@ pub struct Summary {
     pub differences: u64,
     /// The line of the first of them.
     pub first_difference: Option<u64>,
+    /// Processes whose recording does not say why it ends: they were killed, or the last one still runs.
+    pub unended: u64,
     /// Lines that are missing.
     pub missing: u64,
     /// Inputs that were not stepped because something before them is missing.
@@ -345,9 +347,13 @@ impl<R: BufRead> Replay<R> {
             Line::Head(head) => {
                 self.torn = None;
                 self.twins.clear();
+                self.summary.unended += 1;
                 Some(Told::Head { line, head })
             }
-            Line::End { why } => Some(Told::End { line, why }),
+            Line::End { why } => {
+                self.summary.unended = self.summary.unended.saturating_sub(1);
+                Some(Told::End { line, why })
+            }
             Line::Begins { device, at, settings } => {
                 let wanted = self.meets(&device);
                 wanted.then(|| {
