@@ -74,4 +74,5 @@ pub mod recorder;
 pub mod recording;
 pub mod serve;
 pub mod sim;
+pub mod topics;
 pub mod twin;

@@ -17,8 +17,20 @@ use super::{
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] =
-    &["mqtt", "http", "timing", "limits", "journal", "recording", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
+pub(super) const SECTIONS: &[&str] = &[
+    "mqtt",
+    "accounts",
+    "http",
+    "timing",
+    "limits",
+    "journal",
+    "recording",
+    "confirm",
+    CALLERS,
+    ENDPOINT,
+    "devices",
+    SCENE,
+];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -87,6 +99,7 @@ impl Reader<'_> {
             match name {
                 CALLERS => config.callers = self.callers(table)?,
                 "mqtt" => self.whole(name, table, &mut config.mqtt)?,
+                "accounts" => self.whole(name, table, &mut config.accounts)?,
                 "http" => self.whole(name, table, &mut config.http)?,
                 "timing" => self.whole(name, table, &mut config.timing)?,
                 "limits" => self.whole(name, table, &mut config.limits)?,

@@ -20,7 +20,7 @@ pub struct Broken {
 
 /// The rules that do not hold.
 pub(super) fn check(config: &Config) -> Vec<Broken> {
-    let Config { mqtt, http, timing, .. } = config;
+    let Config { mqtt, accounts, http, timing, .. } = config;
     let mut all = Vec::new();
     let mut broken = |key, flag, problem| all.push(Broken { key, flag, problem });
 
@@ -45,6 +45,17 @@ pub(super) fn check(config: &Config) -> Vec<Broken> {
             mqtt.credit_bytes
         );
         broken("mqtt.credit_bytes", None, problem);
+    }
+    for (key, bytes) in [
+        ("accounts.outbound_bytes_max", accounts.outbound_bytes_max),
+        ("accounts.retained_bytes_max", accounts.retained_bytes_max),
+    ] {
+        if bytes < accounts.packet_bytes_max {
+            let packet = accounts.packet_bytes_max;
+            let problem =
+                format!("is {bytes}; at least accounts.packet_bytes_max ({packet}) is needed, or no such packet fits");
+            broken(key, None, problem);
+        }
     }
     // Semantics 4.8 and 4.9: what cannot begin before the caller must be answered is never sent.
     let begin = config.timing.begin();
