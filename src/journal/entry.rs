@@ -71,7 +71,9 @@ impl Entry {
             | Self::Described { .. }
             | Self::Audited { .. }
             | Self::Forgotten { .. }
-            | Self::Named { .. } => None,
+            | Self::Named { .. }
+            | Self::Retained(_)
+            | Self::Unretained { .. } => None,
         }
     }
 }
