@@ -66,9 +66,9 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
         message: error.message().trim_end().replace('\n', "; "),
     })?;
     let read = reader.config(parsed.get_ref());
-    let mut mistakes = std::mem::take(&mut reader.mistakes);
-    let config = read.map_err(|last| mistakes.push(last)).unwrap_or_default();
-    Error::all(mistakes)?;
+    // What ended the reading may only follow from a mistake before it: a name that is missing because its key has a typo.
+    Error::all(std::mem::take(&mut reader.mistakes))?;
+    let config = read?;
     Ok((config, reader.places))
 }
 
