@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::Ordering,
@@ -13,14 +13,39 @@ use std::{
 
 use super::{Counters, Error, schema};
 
-/// From so many bytes of log on it is moved. Larger means fewer writes of the same page, and a longer start after a crash.
+/// From so many bytes of log on it is moved, and again each time it has grown by as much. Larger means fewer writes of the same
+/// page, and a longer start after a crash.
 const LOG_BYTES: u64 = 4 * 1_048_576;
 
-/// Starts the thread; it looks at the log whenever it is told that it has grown, and ends with the sender.
-pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<()>, JoinHandle<()>), Error> {
+/// A log so large that commits wait for once, so that it ends: moving beside a writer that never rests never comes to its end.
+const LOG_BYTES_MAX: u64 = 4 * LOG_BYTES;
+
+/// The log as the writer sees it.
+pub(super) struct Log {
+    path: PathBuf,
+    grown: SyncSender<()>,
+}
+
+impl Log {
+    /// Wakes the thread that moves it, if there is enough to move.
+    pub(super) fn look(&self) {
+        if bytes(&self.path) >= LOG_BYTES {
+            let _it_is_awake_already = self.grown.try_send(());
+        }
+    }
+}
+
+/// The log's length: what is in it, because the first commit after it was wholly moved cuts it (`journal_size_limit`).
+fn bytes(log: &Path) -> u64 {
+    fs::metadata(log).map_or(0, |log| log.len())
+}
+
+/// Starts the thread, which ends with the log's handle.
+pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(Log, JoinHandle<()>), Error> {
     let connection = schema::connect(path)?;
     let log = path.with_extension("db-wal");
     let (grown, told) = mpsc::sync_channel(1);
+    let handle = Log { path: log.clone(), grown };
     let mut before = 0;
     let mut account = move || {
         let written = thread_written_bytes();
@@ -28,12 +53,20 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<
         before = written;
     };
     let thread = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+        let mut due_bytes = LOG_BYTES;
         while told.recv().is_ok() {
-            if fs::metadata(&log).is_ok_and(|log| log.len() >= LOG_BYTES) {
-                // The writer goes on meanwhile; what it adds is moved the next time. The log begins anew afterwards.
-                if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())) {
+            let log_bytes = bytes(&log);
+            // It was cut meanwhile.
+            if log_bytes + LOG_BYTES < due_bytes {
+                due_bytes = LOG_BYTES;
+            }
+            if log_bytes >= due_bytes {
+                // The writer goes on meanwhile; what it adds is moved the next time.
+                let how = if log_bytes < LOG_BYTES_MAX { "PASSIVE" } else { "RESTART" };
+                if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
                     tracing::warn!(%error, "the journal's log could not be moved into its file");
                 }
+                due_bytes = log_bytes + LOG_BYTES;
                 account();
             }
         }
@@ -43,7 +76,7 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<
         }
         account();
     });
-    Ok((grown, thread.map_err(Error::Thread)?))
+    Ok((handle, thread.map_err(Error::Thread)?))
 }
 
 /// Bytes that this thread has handed to the system for writing so far; 0 where there is no `/proc`.

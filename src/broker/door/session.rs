@@ -1,5 +1,6 @@
-//! One connected device: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
-//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction.
+//! One connection: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
+//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction. What a packet means
+//! is the role's business (`device`, `account`); this file knows bytes, turns and ends.
 
 use std::{
     io::ErrorKind,
@@ -8,27 +9,26 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
 use super::{
-    codec::{Bad, Packet, Publish, Reason, Subscribe, Unsubscribe, decode, encode},
-    rights::{self, Own},
-    spawn_farewell,
+    account,
+    codec::{Bad, Packet, Reason, decode, encode},
+    device, spawn_farewell,
 };
 use crate::broker::{
-    Closed, FromDevice, MqttVersion, NO_NOTICE, Receipt,
+    Closed, FromDevice, MqttVersion, NO_NOTICE,
     conn::{Conn, State},
-    core::{Cargo, Core},
+    core::Core,
     counters::count,
-    frame::Kind,
-    settings::REPORT_OVERHEAD_BYTES,
 };
 
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
 
-/// Reads before others get their turn.
+/// Reads, and fillings of the buffer, before others get their turn.
 const TURNS: usize = 8;
 
 /// Starts the session of a device that is in. `unread` came behind its CONNECT.
@@ -54,17 +54,19 @@ struct Session {
 
 /// How a session ended, and the code for a v5 device, if it is to be told.
 #[derive(Clone, Copy)]
-struct Ended {
+pub(super) struct Ended {
     why: Closed,
     code: Option<Reason>,
 }
 
 impl Ended {
-    fn silently(why: Closed) -> Self {
+    /// Without a word.
+    pub(super) fn silently(why: Closed) -> Self {
         Self { why, code: None }
     }
 
-    fn with(why: Closed, code: Reason) -> Self {
+    /// A v5 client is told the code.
+    pub(super) fn with(why: Closed, code: Reason) -> Self {
         Self { why, code: Some(code) }
     }
 }
@@ -79,7 +81,7 @@ impl From<Bad> for Ended {
 
 /// Whether reading may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     On,
     /// The window is full, or there are no credits: an acknowledgement or credits will wake the task.
     HeldBack,
@@ -102,7 +104,7 @@ impl Session {
             if let Err(ended) = self.flush(cx) {
                 return Poll::Ready(ended);
             }
-            if self.conn.state().out.len() > self.core.settings.outbound_bytes_max {
+            if self.conn.state().out.len() > self.outbound_bytes_max() {
                 return Poll::Pending; // it does not read: it is not read either, until it does
             }
             let mut unread = std::mem::take(&mut self.unread);
@@ -149,10 +151,27 @@ impl Session {
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        for _ in 0..TURNS {
+            let filled = self.core.fill(&self.conn);
+            let mut seen = Vec::new();
+            let written = self.write(cx, &mut seen);
+            for payload in seen {
+                self.core.show(&self.conn.device, "command", payload, 0);
+            }
+            written?;
+            if !filled || !self.conn.state().out.is_empty() {
+                return Ok(());
+            }
+        }
+        cx.waker().wake_by_ref(); // an account with much to read: others get their turn
+        Ok(())
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, seen: &mut Vec<Bytes>) -> Result<(), Ended> {
         let mut state = self.conn.state();
         while !state.out.is_empty() {
             match self.socket.try_write(&state.out) {
-                Ok(bytes) => self.wrote(&mut state, bytes),
+                Ok(bytes) => self.wrote(&mut state, bytes, seen),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match self.socket.poll_write_ready(cx) {
                     Poll::Pending => break,
                     Poll::Ready(Ok(())) => {}
@@ -164,9 +183,11 @@ impl Session {
         Ok(())
     }
 
-    fn wrote(&self, state: &mut State, bytes: usize) {
+    /// `seen` takes what accounts may want to see of it, once the state is not locked any more.
+    fn wrote(&self, state: &mut State, bytes: usize, seen: &mut Vec<Bytes>) {
         for command in state.wrote(bytes) {
             count(&self.core.totals.commands_written);
+            seen.extend(command.seen);
             if command.ticket == NO_NOTICE {
                 continue;
             }
@@ -175,12 +196,24 @@ impl Session {
         }
     }
 
+    /// The largest packet that is taken.
+    fn packet_bytes_max(&self) -> usize {
+        let settings = &self.core.settings;
+        if self.conn.account().is_some() { settings.accounts.packet_bytes_max } else { settings.packet_bytes_max }
+    }
+
+    /// Bytes that may wait for the socket before the client is not read any more.
+    fn outbound_bytes_max(&self) -> usize {
+        let settings = &self.core.settings;
+        if self.conn.account().is_some() { settings.accounts.outbound_bytes_max } else { settings.outbound_bytes_max }
+    }
+
     /// Works off whole packets from the front of `unread`.
     fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let mut done = 0;
         let flow = loop {
             let rest = &unread[done..];
-            match decode(rest, self.conn.version, self.core.settings.packet_bytes_max)? {
+            match decode(rest, self.conn.version, self.packet_bytes_max())? {
                 None => break Flow::On,
                 Some((packet, bytes)) => {
                     self.conn.heard(self.core.now_ms());
@@ -196,110 +229,43 @@ impl Session {
     }
 
     fn handle(&self, packet: &Packet<'_>) -> Result<Flow, Ended> {
-        match packet {
-            Packet::Publish(publish) => self.publish(publish),
-            Packet::PubAck => Ok(Flow::On), // nothing waits for it
-            Packet::Subscribe(subscribe) => Ok(self.subscribe(subscribe)),
-            Packet::Unsubscribe(unsubscribe) => Ok(self.unsubscribe(unsubscribe)),
-            Packet::PingReq => {
-                self.conn.state().put(encode::pingresp);
+        let (core, conn) = (&self.core, &self.conn);
+        match (packet, conn.account()) {
+            (Packet::Publish(publish), None) => device::publish(core, conn, publish),
+            (Packet::Publish(publish), Some(account)) => account::publish(core, conn, account, publish),
+            (Packet::PubAck(_), None) => Ok(Flow::On), // nothing waits for it
+            (Packet::PubAck(puback), Some(_)) => {
+                if let Some(account) = &mut conn.state().account {
+                    account.outbox.acknowledged(puback.packet_id);
+                }
                 Ok(Flow::On)
             }
-            Packet::Disconnect(goodbye) => {
-                Err(Ended::silently(if goodbye.clean { Closed::Clean } else { Closed::GoodbyeWithWill }))
+            (Packet::Subscribe(subscribe), None) => Ok(device::subscribe(core, conn, subscribe)),
+            (Packet::Subscribe(subscribe), Some(account)) => Ok(account::subscribe(core, conn, account, subscribe)),
+            (Packet::Unsubscribe(unsubscribe), None) => Ok(device::unsubscribe(conn, unsubscribe)),
+            (Packet::Unsubscribe(unsubscribe), Some(_)) => Ok(account::unsubscribe(core, conn, unsubscribe)),
+            (Packet::PingReq, _) => {
+                conn.state().put(encode::pingresp);
+                Ok(Flow::On)
+            }
+            (Packet::Disconnect(goodbye), _) => {
+                Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
             }
         }
-    }
-
-    fn publish(&self, publish: &Publish<'_>) -> Result<Flow, Ended> {
-        let v5 = self.conn.version == MqttVersion::V5;
-        // What CONNACK said is not offered.
-        if publish.qos == 2 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::QosNotSupported));
-        }
-        if publish.alias {
-            return Err(Ended::with(Closed::ProtocolError, Reason::TopicAliasInvalid));
-        }
-        if publish.retain && v5 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::RetainNotSupported));
-        }
-        if publish.dup && self.conn.state().waits_for(publish.packet_id) {
-            return Ok(Flow::On); // said again on the same connection, out of impatience: its answer is on its way
-        }
-        let full = usize::from(self.core.settings.inflight_max);
-        let mut state = self.conn.state();
-        if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {
-            return Ok(Flow::HeldBack);
-        }
-        let Some(own) = rights::publishes_to(&self.conn.device, publish.topic) else {
-            count(&self.core.totals.foreign_topics);
-            if !v5 {
-                return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
-            }
-            if publish.qos == 1 {
-                state.refuse(publish.packet_id, Reason::NotAuthorized);
-                state.acknowledge(self.conn.version);
-            }
-            return Ok(Flow::On);
-        };
-        let cost_bytes = publish.payload.len() + REPORT_OVERHEAD_BYTES;
-        let place = self.core.place_for_report().filter(|_| self.core.credits.take(cost_bytes));
-        let Some(place) = place else {
-            if !state.held_back {
-                state.held_back = true;
-                self.core.credits.wait(&self.conn);
-            }
-            return Ok(Flow::HeldBack);
-        };
-        count(&self.core.totals.reports_in);
-        let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id));
-        let kind = match own {
-            Own::Event => Kind::Event { retained: publish.retain },
-            Own::Status => Kind::Status { retained: publish.retain },
-        };
-        let receipt = Some(Receipt::new(&self.core, &self.conn, slot, cost_bytes));
-        // Under the lock, so that nothing of this connection is told after its end.
-        let (device, number) = (&self.conn.device, self.conn.number);
-        self.core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
-        Ok(Flow::On)
-    }
-
-    fn subscribe(&self, subscribe: &Subscribe<'_>) -> Flow {
-        let (device, version) = (&self.conn.device, self.conn.version);
-        let code = |filter| rights::subscription(device, version, filter, subscribe.identified);
-        let codes: Vec<u8> = subscribe.filters().map(code).collect();
-        let mut state = self.conn.state();
-        for code in &codes {
-            if *code == 0 {
-                state.subscribed = true;
-            } else {
-                count(&self.core.totals.subscriptions_refused);
-            }
-        }
-        state.put(|out| encode::suback(out, version, subscribe.packet_id, &codes));
-        Flow::On
-    }
-
-    fn unsubscribe(&self, unsubscribe: &Unsubscribe<'_>) -> Flow {
-        let mut state = self.conn.state();
-        let mut codes = Vec::new();
-        for filter in unsubscribe.filters() {
-            let own = rights::is_own_command(&self.conn.device, filter);
-            let existed = own && std::mem::take(&mut state.subscribed);
-            codes.push(if existed { Reason::Success } else { Reason::NoSubscriptionExisted }.code());
-        }
-        state.put(|out| encode::unsuback(out, self.conn.version, unsubscribe.packet_id, &codes));
-        Flow::On
     }
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
     fn finish(self, ended: Ended) {
+        let mut seen = Vec::new();
         {
             let mut state = self.conn.state();
             while !state.out.is_empty() && state.closed.is_none() {
                 let Ok(bytes) = self.socket.try_write(&state.out) else { break };
-                self.wrote(&mut state, bytes);
+                self.wrote(&mut state, bytes, &mut seen);
             }
+        }
+        for payload in seen {
+            self.core.show(&self.conn.device, "command", payload, 0);
         }
         self.core.end(&self.conn, ended.why);
         self.core.forget(&self.conn);
@@ -325,6 +291,7 @@ fn code_for(why: Closed) -> Option<Reason> {
         Closed::ProtocolError => Some(Reason::Protocol),
         Closed::PacketTooLarge => Some(Reason::PacketTooLarge),
         Closed::ForeignTopic => Some(Reason::NotAuthorized),
+        Closed::SlowReader | Closed::QuotaExceeded => Some(Reason::QuotaExceeded),
         Closed::Clean | Closed::GoodbyeWithWill | Closed::Lost => None,
     }
 }

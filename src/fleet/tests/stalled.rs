@@ -7,8 +7,7 @@ const HANG: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s8_5_a_disk_that_stalls_keeps_no_caller_beyond_its_limit() {
-    let (journal, _stalls) = Journal::stalled();
-    let hub = Hub::start_on(Limits::default(), Config::default(), Some(journal)).await;
+    let hub = Hub::start_on(Limits::default(), Config::default(), Some(Journal::stalled())).await;
     let mut lamp = hub.board("lamp", Manner::Silent).await;
     hub.fleet.add(Name::new(id("new"), Label::same("new"), None)).await.unwrap();
     let wish = |device: &str| {
