@@ -16,12 +16,12 @@ const BOTH: [bool; 2] = [false, true];
 
 /// A message as it came: first byte, topic, packet id, properties, payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Got {
-    pub first: u8,
-    pub topic: String,
-    pub id: u16,
-    pub properties: Vec<u8>,
-    pub payload: String,
+pub(crate) struct Got {
+    pub(crate) first: u8,
+    pub(crate) topic: String,
+    pub(crate) id: u16,
+    pub(crate) properties: Vec<u8>,
+    pub(crate) payload: String,
 }
 
 impl Got {
@@ -35,7 +35,7 @@ impl Got {
 }
 
 /// An account's connection that was let in.
-pub async fn account(broker: &Broker, name: &str, id: &str, v5: bool) -> Client {
+pub(crate) async fn account(broker: &Broker, name: &str, id: &str, v5: bool) -> Client {
     let mut client = Client::raw(broker.local_addr(), v5).await;
     assert_eq!(client.login(&Login::of(name).v5(v5).client_id(id).packet()).await, Some(0), "{name} must be let in");
     client
@@ -50,7 +50,7 @@ async fn subscribed(client: &mut Client, filters: &[&str], options: u8) -> Vec<u
     body[2 + usize::from(client.v5)..].to_vec()
 }
 
-pub fn read(first: u8, body: &[u8], v5: bool) -> Got {
+pub(crate) fn read(first: u8, body: &[u8], v5: bool) -> Got {
     let end = 2 + usize::from(u16::from_be_bytes([body[0], body[1]]));
     let topic = text(&body[2..end]);
     let (id, at) = match first >> 1 & 3 {

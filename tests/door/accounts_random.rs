@@ -140,11 +140,11 @@ impl World {
         let from = &mut self.ones[who];
         let properties = from.client.v5.then_some(&[][..]);
         from.client.send(&publish_with(&topic, qos << 1 | u8::from(retain), 5, payload.as_bytes(), properties)).await;
-        // Its own answer says that it was read; then the others are asked.
+        // Its own answer, which may overtake what came of it, says that it was read; then all are asked.
         let mut heard = vec![Vec::new(); self.ones.len()];
         heard[who] = self.ones[who].heard().await;
-        for (at, one) in self.ones.iter_mut().enumerate().filter(|(at, _)| *at != who) {
-            heard[at] = one.heard().await;
+        for (heard, one) in heard.iter_mut().zip(&mut self.ones) {
+            heard.extend(one.heard().await);
         }
         match retain {
             true if payload.is_empty() => drop(self.retained.remove(&topic)),
