@@ -155,7 +155,7 @@ pub enum Error {
     TooManyAccounts,
     /// A password that somebody chose and that cannot be taken.
     #[error(transparent)]
-    Password(#[from] chosen::BadPassword),
+    Password(#[from] BadPassword),
     /// An access point of that name is there.
     #[error("there is an endpoint {0} already; remove it first with: truetwin endpoint remove {0}")]
     EndpointExists(String),
