@@ -20,7 +20,10 @@ use super::{
     Closed, FromDevice, MqttVersion,
     core::{Core, Newcomer, lock},
     counters::count,
-    door::codec::{Reason, encode},
+    door::{
+        Seat,
+        codec::{Reason, encode},
+    },
     rivals::{Origin, Rivals},
 };
 
@@ -42,6 +45,8 @@ pub(super) struct Conn {
     pub(super) packet_bytes_max: usize,
     /// Where it came from.
     pub(super) origin: Origin,
+    /// Its place among those of its address.
+    pub(super) seat: Seat,
     heard_ms: AtomicU64,
     state: Mutex<State>,
 }
@@ -106,11 +111,12 @@ impl Conn {
     pub(super) fn new(
         newcomer: Newcomer,
         number: u64,
+        seat: Seat,
         rivals: Rivals,
         [will_place, end_place]: [Place; 2],
         now_ms: u64,
     ) -> Self {
-        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max, will } = newcomer;
+        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max, will, peer: _ } = newcomer;
         let end = End { will, will_place, end_place };
         let state = State {
             out: Vec::new(),
@@ -130,7 +136,7 @@ impl Conn {
         };
         let silence_ms = u64::from(keep_alive_s) * 1500;
         let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
-        Self { device, number, version, silence_ms, packet_bytes_max, origin, heard_ms, state }
+        Self { device, number, version, silence_ms, packet_bytes_max, origin, seat, heard_ms, state }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

@@ -18,10 +18,11 @@ use super::{
     conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
-    door::codec::encode,
+    door::{Guesses, Peer, Seats, codec::encode},
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
     rivals::{Origin, Rivals},
     router::Line,
+    tls::Certificate,
 };
 
 /// Locks. Nothing here panics while it holds a lock; were it so, the state would still be whole enough to go on.
@@ -32,6 +33,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Core {
     pub(super) access: Arc<dyn Access>,
     pub(super) settings: Settings,
+    /// What is shown to those who come over TLS.
+    pub(super) certificate: Option<Arc<Certificate>>,
+    /// Slows down who guesses passwords.
+    pub(super) guesses: Guesses,
+    /// Connections by address.
+    pub(super) seats: Seats,
     pub(super) totals: Totals,
     pub(super) credits: Credits,
     /// From the door to the hub: reports, presence, fates of commands.
@@ -75,6 +82,7 @@ pub(super) struct Order {
 pub(super) struct Newcomer {
     pub(super) device: Arc<str>,
     pub(super) version: MqttVersion,
+    pub(super) peer: Peer,
     pub(super) origin: Origin,
     pub(super) keep_alive_s: u16,
     pub(super) packet_bytes_max: usize,
@@ -86,14 +94,24 @@ pub(super) struct Newcomer {
 pub(super) enum NoEntry {
     /// No room, no hub that listens, or the broker stops.
     Busy,
+    /// No room for its address.
+    AddressFull,
     /// Another board has its name (semantics 5.6).
     Rival,
 }
 
 impl Core {
-    pub(super) fn new(access: Arc<dyn Access>, settings: Settings, hub: WeakSender<FromDevice>) -> Self {
+    pub(super) fn new(
+        access: Arc<dyn Access>,
+        settings: Settings,
+        certificate: Option<Certificate>,
+        hub: WeakSender<FromDevice>,
+    ) -> Self {
         Self {
             access,
+            certificate: certificate.map(Arc::new),
+            guesses: Guesses::new(settings.login_delay_max_ms),
+            seats: Seats::default(),
             totals: Totals::default(),
             credits: Credits::new(settings.credit_bytes),
             up: Line::new("up"),
@@ -153,8 +171,12 @@ impl Core {
             }
             rivals = state.rivals;
         }
+        // Who takes over from its own address takes that place as well.
+        let own = old.as_ref().is_some_and(|old| old.seat.peer() == newcomer.peer);
+        let seats_max = if own { usize::MAX } else { self.settings.connections_per_address_max };
+        let seat = self.seats.take(newcomer.peer, seats_max).ok_or(NoEntry::AddressFull)?;
         let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let conn = Arc::new(Conn::new(newcomer, number, rivals, [will_place, end_place], now_ms));
+        let conn = Arc::new(Conn::new(newcomer, number, seat, rivals, [will_place, end_place], now_ms));
         if let Some(old) = old {
             self.end(&old, Closed::TakenOver);
         }
@@ -336,6 +358,7 @@ impl Core {
             connections: lock(&self.devices).len() as u64,
             unacknowledged_bytes: unacknowledged as u64,
             held_back_connections: held_back as u64,
+            tls_expires_s: self.certificate.as_ref().map_or(0, |certificate| certificate.expires_s()),
             bus_waiting: (self.up.waiting_frames() + self.down.waiting_frames()) as u64,
             ..self.totals.read()
         }

@@ -10,6 +10,7 @@
 //!   canary and builds a new one when it dies. It is the only file that names rumqttd.
 //! - `lane` numbers what travels in one direction, keeps it until it came out of the router, and sends it again over a
 //!   rebuilt one: the router holds nothing that anyone needs.
+//! - `tls` keeps the certificate that the door shows.
 //! - `core` is what all of them share; `settings` and `counters` are what goes in and what can be seen.
 //!
 //! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses nothing
@@ -29,6 +30,7 @@ mod lane;
 mod rivals;
 mod router;
 mod settings;
+mod tls;
 
 use std::{
     net::SocketAddr,
@@ -44,6 +46,7 @@ pub use self::{
     conn::Receipt,
     counters::Counters,
     settings::{SettingError, Settings},
+    tls::{Tls, TlsError},
 };
 
 /// Who may come in. The door asks at each CONNECT.
@@ -226,6 +229,9 @@ pub enum Error {
     /// The listener cannot be used.
     #[error("the listener has no address")]
     Listener(#[source] std::io::Error),
+    /// The certificate for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// No router could be started.
     #[error("the bus could not be started: {0}")]
     Bus(String),
@@ -262,8 +268,8 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// the devices, and nothing is lost.
 ///
 /// # Errors
-/// [`Error::Setting`] for a setting out of its range, [`Error::Listener`] for a broken listener, [`Error::Bus`] if the
-/// router's thread cannot be started.
+/// [`Error::Setting`] for a setting out of its range, [`Error::Tls`] for a certificate that cannot be used, [`Error::Listener`] for a
+/// broken listener, [`Error::Bus`] if the router's thread cannot be started.
 pub async fn start(
     listener: TcpListener,
     access: Arc<dyn Access>,
@@ -271,8 +277,9 @@ pub async fn start(
 ) -> Result<(Broker, mpsc::Receiver<FromDevice>), Error> {
     settings.check()?;
     let local_addr = listener.local_addr().map_err(Error::Listener)?;
+    let certificate = settings.tls.clone().map(tls::Certificate::read).transpose()?;
     let (hub_tx, hub_rx) = mpsc::channel(settings.places());
-    let core = Arc::new(Core::new(access, settings, hub_tx.downgrade()));
+    let core = Arc::new(Core::new(access, settings, certificate, hub_tx.downgrade()));
     router::start(core.clone(), hub_tx).await.map_err(Error::Bus)?;
     tokio::spawn(door::listen(core.clone(), listener));
     tokio::spawn(door::sweep(core.clone()));

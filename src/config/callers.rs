@@ -183,7 +183,9 @@ pub(super) fn check_file(config: &Config, places: &BTreeMap<String, Place>, path
 /// Relative paths in a file begin where the file is.
 pub(super) fn anchor(config: &mut Config, path: &Path) {
     let Some(folder) = path.parent() else { return };
-    for file in config.endpoints.iter_mut().filter_map(|endpoint| endpoint.token_file.as_mut()) {
+    let tls = [config.mqtt.tls_cert_file.as_mut(), config.mqtt.tls_key_file.as_mut()];
+    let tokens = config.endpoints.iter_mut().map(|endpoint| endpoint.token_file.as_mut());
+    for file in tls.into_iter().chain(tokens).flatten() {
         *file = folder.join(&*file).display().to_string();
     }
 }

@@ -1,6 +1,6 @@
 //! What must hold between settings (the range of each alone is in the table).
 
-use super::{Config, EndpointText, Tokens, ms};
+use super::{Config, EndpointText, Mqtt, TlsMode, Tokens, ms};
 use crate::property::Confirm;
 
 /// How many of the largest packets the credits must hold at least, as the door wants it.
@@ -16,6 +16,35 @@ pub struct Broken {
     pub flag: Option<&'static str>,
     /// Its value, what is wrong with it, and what is allowed.
     pub problem: String,
+}
+
+/// The first rule of the door's that does not hold.
+fn door(mqtt: &Mqtt) -> Result<(), Broken> {
+    let broken = |key, problem| Err(Broken { key, flag: None, problem });
+    match (&mqtt.tls_cert_file, &mqtt.tls_key_file) {
+        (Some(_), None) => return broken("mqtt.tls_cert_file", "stands alone: mqtt.tls_key_file is needed with it".to_owned()),
+        (None, Some(_)) => return broken("mqtt.tls_key_file", "stands alone: mqtt.tls_cert_file is needed with it".to_owned()),
+        (Some(_), Some(_)) if mqtt.tls == TlsMode::Off => {
+            let problem = "is given, and mqtt.tls is \"off\"; set that to \"both\" or \"only\"".to_owned();
+            return broken("mqtt.tls_cert_file", problem);
+        }
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    if mqtt.connect_bytes_max > mqtt.packet_bytes_max {
+        let problem = format!(
+            "is {}; at most mqtt.packet_bytes_max ({}) is possible, which holds for the first packet as well",
+            mqtt.connect_bytes_max, mqtt.packet_bytes_max
+        );
+        return broken("mqtt.connect_bytes_max", problem);
+    }
+    if mqtt.outbound_bytes_max < mqtt.packet_bytes_max {
+        let problem = format!(
+            "is {}; at least mqtt.packet_bytes_max ({}) is needed, or a large packet could never be sent",
+            mqtt.outbound_bytes_max, mqtt.packet_bytes_max
+        );
+        return broken("mqtt.outbound_bytes_max", problem);
+    }
+    Ok(())
 }
 
 /// The first rule that does not hold.
@@ -36,6 +65,7 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
         let problem = format!("is {}, the same as mqtt.listen; each needs a port of its own", http.listen);
         return broken("http.listen", Some("--http"), problem);
     }
+    door(mqtt)?;
     let credit_bytes_min = CREDIT_PACKETS_MIN * mqtt.packet_bytes_max;
     if mqtt.credit_bytes < credit_bytes_min {
         let problem = format!(

@@ -163,7 +163,7 @@ impl Hub {
         let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
-        let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
+        let (broker, heard) = broker::start(mqtt, access, settings::door(&config, data.path())).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };

@@ -37,6 +37,7 @@ pub(crate) enum Reason {
     TopicInvalid = 0x90,
     TopicAliasInvalid = 0x94,
     PacketTooLarge = 0x95,
+    QuotaExceeded = 0x97,
     Administrative = 0x98,
     RetainNotSupported = 0x9A,
     QosNotSupported = 0x9B,
