@@ -45,6 +45,7 @@ use self::core::Core;
 pub use self::{
     conn::Receipt,
     counters::Counters,
+    door::codec,
     settings::{SettingError, Settings},
     tls::{Tls, TlsError},
 };

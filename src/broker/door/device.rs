@@ -23,7 +23,7 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
     if publish.qos == 2 {
         return Err(Ended::with(Closed::ProtocolError, Reason::QosNotSupported));
     }
-    if publish.alias {
+    if publish.alias.is_some() {
         return Err(Ended::with(Closed::ProtocolError, Reason::TopicAliasInvalid));
     }
     if publish.retain && v5 {
@@ -74,7 +74,7 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
 pub(super) fn subscribe(core: &Core, conn: &Conn, subscribe: &Subscribe<'_>) -> Flow {
     let (device, version) = (&conn.device, conn.version);
     let code = |filter| rights::subscription(device, version, filter, subscribe.identified);
-    let codes: Vec<u8> = subscribe.filters().map(code).collect();
+    let codes: Vec<u8> = subscribe.subscriptions().map(|each| code(each.filter)).collect();
     let mut state = conn.state();
     for code in &codes {
         if *code == 0 {

@@ -16,7 +16,7 @@
 //! What comes in is a device's or an attacker's: whatever it is, one connection at most is closed, with the code that
 //! says why, and counted.
 
-pub(super) mod codec;
+pub mod codec;
 mod device;
 mod guesses;
 mod handshake;

@@ -207,7 +207,7 @@ impl Session {
     fn handle(&self, packet: &Packet<'_>) -> Result<Flow, Ended> {
         match packet {
             Packet::Publish(publish) => device::publish(&self.core, &self.conn, publish),
-            Packet::PubAck => Ok(Flow::On), // nothing waits for it
+            Packet::PubAck(_) => Ok(Flow::On), // nothing waits for it
             Packet::Subscribe(subscribe) => Ok(device::subscribe(&self.core, &self.conn, subscribe)),
             Packet::Unsubscribe(unsubscribe) => Ok(device::unsubscribe(&self.conn, unsubscribe)),
             Packet::PingReq => {
@@ -215,7 +215,7 @@ impl Session {
                 Ok(Flow::On)
             }
             Packet::Disconnect(goodbye) => {
-                Err(Ended::silently(if goodbye.clean { Closed::Clean } else { Closed::GoodbyeWithWill }))
+                Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
             }
         }
     }
