@@ -66,6 +66,7 @@ pub mod journal;
 pub mod mcp;
 pub mod metrics;
 pub mod names;
+pub mod peer;
 pub mod property;
 pub mod random;
 pub mod serve;

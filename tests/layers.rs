@@ -7,8 +7,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("property", &[]),
     ("random", &[]),
+    ("peer", &[]),
     ("audit", &[]),
-    ("broker", &[]),
+    ("broker", &["peer"]),
     ("names", &["property"]),
     ("twin", &["property"]),
     ("metrics", &["twin"]),

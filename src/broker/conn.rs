@@ -20,12 +20,10 @@ use super::{
     Closed, FromDevice, MqttVersion,
     core::{Core, Newcomer, lock},
     counters::count,
-    door::{
-        Seat,
-        codec::{Reason, encode},
-    },
+    door::codec::{Reason, encode},
     rivals::{Origin, Rivals},
 };
+use crate::peer::Seat;
 
 /// How often a session with nothing but acknowledgements to write steps back behind the tasks that are ready. A report that
 /// ends an operation is followed by its answer, some four tasks further; the acknowledgement, which nobody waits for, costs a

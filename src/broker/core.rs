@@ -18,12 +18,13 @@ use super::{
     conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
-    door::{Guesses, Peer, Seats, codec::encode},
+    door::{Guesses, codec::encode},
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
     rivals::{Origin, Rivals},
     router::Line,
     tls::Certificate,
 };
+use crate::peer::{Peer, Seats};
 
 /// Locks. Nothing here panics while it holds a lock; were it so, the state would still be whole enough to go on.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,7 +14,7 @@
 //! - `core` is what all of them share; `settings` and `counters` are what goes in and what can be seen.
 //!
 //! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses nothing
-//! else of this crate.
+//! else of this crate but what counts as one address ([`crate::peer`]).
 //!
 //! **A router thread that lives cannot be stopped** (it holds its own sender, rumqttd 0.20 `router/routing.rs`): after
 //! [`Broker::stop`] one idle thread named `router-0` and about a megabyte stay until the process ends. Tests should

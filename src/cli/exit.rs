@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{config, control, data, sim};
+use crate::{broker, config, control, data, serve, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,16 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(failure.exit);
     }
     if error.is::<config::Error>() {
+        return Some(Exit::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<serve::Error>() {
+        return matches!(
+            error,
+            serve::Error::Unguarded(_) | serve::Error::SpokenCode(_) | serve::Error::Broker(broker::Error::Tls(_))
+        )
+        .then_some(Exit::Usage);
+    }
+    if error.is::<broker::TlsError>() || error.is::<data::AuthorityError>() {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {

@@ -24,6 +24,7 @@ mod log;
 mod run;
 mod secret;
 mod table;
+mod tls;
 mod token;
 
 use std::{
@@ -37,7 +38,7 @@ use anyhow::Context as _;
 pub use self::{
     args::{
         AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
-        TokenCommand,
+        TlsCommand, TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
@@ -75,6 +76,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Device { command } => device::run(&command, &folder()?),
         Command::Endpoint { command } => endpoint::run(command, &folder()?),
         Command::Token { command } => token::run(command, &folder()?),
+        Command::Tls { command } => tls::run(command, &folder()?),
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
         Command::Audit(args) => audit::run(args, &folder()?),
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
@@ -89,6 +91,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
 fn check_config(file: Option<&Path>) -> anyhow::Result<Exit> {
     let config = Config::load(file)?;
     dialled(&config)?;
+    certified(&config)?;
     for note in config.notes() {
         eprintln!("truetwin: note: {note}");
     }
@@ -107,6 +110,16 @@ fn dialled(config: &Config) -> anyhow::Result<()> {
     }
 }
 
+/// Whether the certificate that a configuration names can be used.
+fn certified(config: &Config) -> anyhow::Result<()> {
+    if config.mqtt.tls_cert_file.is_some()
+        && let Some(tls) = serve::tls_files(config, Path::new(""))
+    {
+        tls.check()?;
+    }
+    Ok(())
+}
+
 /// The configuration of `serve`: the file, and over it the flags.
 fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = Config::load(args.config.as_deref())?;
@@ -118,6 +131,7 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     config.check()?;
     dialled(&config)?;
+    certified(&config)?;
     Ok(config)
 }
 

@@ -21,6 +21,7 @@
 //!
 //! Knows nothing of sockets or twins; blocks on the disk, so asynchronous callers use `spawn_blocking`.
 
+mod authority;
 mod credentials;
 mod endpoints;
 mod file;
@@ -38,6 +39,7 @@ use std::{
 };
 
 pub use self::{
+    authority::{Authority, AuthorityError, Made, NAMES_MAX, authority, make as make_certificate},
     credentials::{Credentials, DEVICES_MAX, Secret},
     endpoints::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,

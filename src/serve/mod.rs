@@ -5,6 +5,7 @@ mod access;
 pub mod added;
 mod audited;
 mod bearer;
+mod beyond;
 mod bounded;
 pub mod configured;
 mod confirm;
@@ -28,13 +29,13 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use self::confirm::Error as SpokenCodeError;
+pub use self::{beyond::Unguarded, confirm::Error as SpokenCodeError, settings::tls_files};
 use self::{bounded::Bounded, doorkeeper::Doorkeeper};
 use crate::{
     audit::Audit,
     authz::{Access, confirm::Presses},
     broker::{self, Broker},
-    config::{Config, ms},
+    config::{Config, TlsMode, ms},
     control,
     data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
@@ -83,6 +84,9 @@ pub enum Error {
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// A listener that others can reach, without credentials.
+    #[error(transparent)]
+    Unguarded(#[from] Unguarded),
     /// The code that is said aloud.
     #[error(transparent)]
     SpokenCode(#[from] SpokenCodeError),
@@ -160,6 +164,12 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
+        let (mqtt_addr, http_addr) =
+            (mqtt.local_addr().map_err(Error::Listener)?, http.local_addr().map_err(Error::Listener)?);
+        beyond::check(mqtt_addr, http_addr, &data)?;
+        if !mqtt_addr.ip().is_loopback() && config.mqtt.tls == TlsMode::Off {
+            tracing::warn!(%mqtt_addr, "mqtt.tls is \"off\": passwords of devices cross the network as they are");
+        }
         let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let access = Arc::new(Doorkeeper::new(credentials.clone()));
@@ -211,7 +221,6 @@ impl Hub {
         let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses)
             .knowing(std::mem::take(&mut found.described));
         let ingress = tokio::spawn(ingress.run(heard));
-        let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
         let connections_max = parts.config.http.sessions_max * CONNECTIONS_PER_SESSION;
         let http = tokio::spawn(http::serve(

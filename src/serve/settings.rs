@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     broker,
-    config::{Config, Mqtt, TlsMode, ms},
+    config::{Config, TlsMode, ms},
     data::{TLS_CERT, TLS_KEY},
     twin::settings::Settings,
 };
@@ -52,13 +52,14 @@ pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
         credit_bytes: mqtt.credit_bytes,
         outbound_bytes_max: mqtt.outbound_bytes_max,
         keep_alive_max_s: mqtt.keep_alive_max_s,
-        tls: tls(mqtt, folder),
+        tls: tls_files(config, folder),
         ..broker::Settings::default()
     }
 }
 
-/// Where the door's certificate is, if it speaks TLS.
-fn tls(mqtt: &Mqtt, folder: &Path) -> Option<broker::Tls> {
+/// Where the door's certificate is, if it speaks TLS: where the configuration says, else in the data folder.
+pub fn tls_files(config: &Config, folder: &Path) -> Option<broker::Tls> {
+    let mqtt = &config.mqtt;
     let plain = match mqtt.tls {
         TlsMode::Off => return None,
         TlsMode::Both => true,

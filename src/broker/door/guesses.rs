@@ -21,8 +21,7 @@ use std::{
     time::Duration,
 };
 
-use super::peer::Peer;
-use crate::broker::core::lock;
+use crate::{broker::core::lock, peer::Peer};
 
 /// Wrong logins that cost nothing: a device with an old password, a person who mistypes.
 const FREE: u32 = 5;

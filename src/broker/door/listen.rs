@@ -18,10 +18,13 @@ use tokio::{
     time::Instant,
 };
 
-use super::{handshake, peer::Peer};
-use crate::broker::{
-    core::{Core, lock},
-    counters::count,
+use super::handshake;
+use crate::{
+    broker::{
+        core::{Core, lock},
+        counters::count,
+    },
+    peer::Peer,
 };
 
 /// The pause after a failed accept: the process is out of file descriptors, and trying at once would spin.

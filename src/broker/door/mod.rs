@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! listen     accepts, bounds the sockets that have not said who they are
-//! peer       what counts as one address
 //! socket     bytes in and out, with TLS or without
 //! handshake  CONNECT -> who, rights, CONNACK; in a task of its own, gone when the device is in
 //! guesses    slows down who guesses passwords
@@ -21,7 +20,6 @@ mod device;
 mod guesses;
 mod handshake;
 mod listen;
-mod peer;
 mod rate;
 mod rights;
 mod session;
@@ -31,7 +29,6 @@ mod sweep;
 pub(super) use self::{
     guesses::Guesses,
     listen::listen,
-    peer::{Peer, Seat, Seats},
     sweep::sweep,
 };
 

@@ -1,16 +1,14 @@
-//! What counts as one address, and how many connections each has.
+//! What counts as one address, and how many connections each has. Knows nothing of what they are for.
 
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-
-use crate::broker::core::lock;
 
 /// An IPv4 address, or the network of an IPv6 one: its host has all the addresses in it to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::broker) enum Peer {
+pub enum Peer {
     /// The address.
     V4(u32),
     /// Its first 64 bits.
@@ -26,39 +24,46 @@ impl From<IpAddr> for Peer {
     }
 }
 
-/// Who is connected, by address. As large as the connections are many.
-#[derive(Default)]
-pub(in crate::broker) struct Seats(Arc<Mutex<HashMap<Peer, usize>>>);
+/// Who is connected, by address. As large as the connections are many. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Seats(Arc<Mutex<HashMap<Peer, usize>>>);
 
 /// The place of one connection; free again when it is dropped.
-pub(in crate::broker) struct Seat {
+#[derive(Debug)]
+pub struct Seat {
     peer: Peer,
-    taken: Arc<Mutex<HashMap<Peer, usize>>>,
+    seats: Seats,
 }
 
 impl Seats {
     /// A place for one more connection of this address, if it has less than `max`.
-    pub(in crate::broker) fn take(&self, peer: Peer, max: usize) -> Option<Seat> {
-        let mut taken = lock(&self.0);
-        let many = taken.entry(peer).or_default();
-        if *many >= max {
+    pub fn take(&self, peer: Peer, max: usize) -> Option<Seat> {
+        let mut taken = self.taken();
+        let many = taken.get(&peer).copied().unwrap_or_default();
+        if many >= max {
             return None;
         }
-        *many += 1;
-        Some(Seat { peer, taken: self.0.clone() })
+        taken.insert(peer, many + 1);
+        drop(taken);
+        Some(Seat { peer, seats: self.clone() })
+    }
+
+    /// Nothing panics while it is held; were it so, the numbers would still be good enough.
+    fn taken(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seat {
     /// Whose it is.
-    pub(in crate::broker) fn peer(&self) -> Peer {
+    pub fn peer(&self) -> Peer {
         self.peer
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut taken = lock(&self.taken);
+        let mut taken = self.seats.taken();
         if let Some(many) = taken.get_mut(&self.peer) {
             *many -= 1;
             if *many == 0 {
@@ -94,6 +99,6 @@ mod tests {
         let third = seats.take(other, 2).expect("another address has its own");
         drop((first, third));
         assert!(seats.take(one, 2).is_some());
-        assert_eq!(lock(&seats.0).len(), 1);
+        assert_eq!(seats.taken().len(), 1);
     }
 }
