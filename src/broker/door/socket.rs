@@ -81,9 +81,9 @@ impl Socket {
 }
 
 /// What both are.
-trait Stream: AsyncRead + AsyncWrite {}
+trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
