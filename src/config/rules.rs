@@ -22,8 +22,12 @@ pub struct Broken {
 fn door(mqtt: &Mqtt) -> Result<(), Broken> {
     let broken = |key, problem| Err(Broken { key, flag: None, problem });
     match (&mqtt.tls_cert_file, &mqtt.tls_key_file) {
-        (Some(_), None) => return broken("mqtt.tls_cert_file", "stands alone: mqtt.tls_key_file is needed with it".to_owned()),
-        (None, Some(_)) => return broken("mqtt.tls_key_file", "stands alone: mqtt.tls_cert_file is needed with it".to_owned()),
+        (Some(_), None) => {
+            return broken("mqtt.tls_cert_file", "stands alone: mqtt.tls_key_file is needed with it".to_owned());
+        }
+        (None, Some(_)) => {
+            return broken("mqtt.tls_key_file", "stands alone: mqtt.tls_cert_file is needed with it".to_owned());
+        }
         (Some(_), Some(_)) if mqtt.tls == TlsMode::Off => {
             let problem = "is given, and mqtt.tls is \"off\"; set that to \"both\" or \"only\"".to_owned();
             return broken("mqtt.tls_cert_file", problem);

@@ -199,7 +199,8 @@ fn of_authority(now: &Zoned) -> CertificateParams {
 
 /// From yesterday, because clocks differ, for so many years; the day on which it ends.
 fn lasting(params: &mut CertificateParams, now: &Zoned, years: i32) -> Date {
-    let time = |date: Date| rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
+    let time =
+        |date: Date| rcgen::date_time_ymd(date.year().into(), date.month().unsigned_abs(), date.day().unsigned_abs());
     let today = now.date();
     let until = today.saturating_add(years.years());
     params.not_before = time(today.saturating_sub(1.day()));

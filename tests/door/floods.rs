@@ -191,7 +191,10 @@ async fn connects_without_a_login_by_the_hundred_leave_nothing_behind() {
     for at in 0..500u32 {
         let mut client = Client::raw(broker.local_addr(), true).await;
         match at % 4 {
-            0 => assert_eq!(client.login(&Login { user: None, password: None, ..Login::of("x").v5(true) }.packet()).await, Some(0x87)),
+            0 => assert_eq!(
+                client.login(&Login { user: None, password: None, ..Login::of("x").v5(true) }.packet()).await,
+                Some(0x87)
+            ),
             1 => assert_eq!(client.login(&Login::of("lamp").v5(true).password("x").packet()).await, Some(0x86)),
             2 => client.send(b"GET / HTTP/1.0\r\n\r\n").await,
             _ => drop(TcpStream::connect(broker.local_addr()).await),

@@ -151,7 +151,6 @@ impl Client {
         assert_eq!(client.subscribe(&format!("truetwin/{name}/command")).await, Some(0));
         client
     }
-
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {

@@ -26,11 +26,7 @@ mod session;
 mod socket;
 mod sweep;
 
-pub(super) use self::{
-    guesses::Guesses,
-    listen::listen,
-    sweep::sweep,
-};
+pub(super) use self::{guesses::Guesses, listen::listen, sweep::sweep};
 
 use std::{sync::Arc, time::Duration};
 
