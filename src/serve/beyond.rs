@@ -15,8 +15,8 @@ use crate::data::DataFolder;
 pub enum Unguarded {
     /// Nobody has a password.
     #[error(
-        "mqtt.listen (--mqtt) is {address}, beyond loopback (127.0.0.0/8, ::1), and no device has a password; give one first with: \
-         truetwin device add NAME --data {}",
+        "mqtt.listen (--mqtt) is {address}, beyond loopback (127.0.0.0/8, ::1), and neither a device nor an account has a password; give \
+         one first with: truetwin device add NAME --data {}",
         folder.display()
     )]
     Mqtt {
@@ -45,7 +45,7 @@ pub enum Unguarded {
 /// [`Unguarded`].
 pub(super) fn check(mqtt: SocketAddr, http: SocketAddr, data: &DataFolder) -> Result<(), Unguarded> {
     let folder = || data.path().to_owned();
-    if !mqtt.ip().is_loopback() && data.credentials().list().is_empty() {
+    if !mqtt.ip().is_loopback() && data.credentials().list().is_empty() && data.accounts().list().is_empty() {
         return Err(Unguarded::Mqtt { address: mqtt, folder: folder() });
     }
     if !http.ip().is_loopback() && data.tokens().list().is_empty() {

@@ -36,7 +36,7 @@ pub(super) fn twin(config: &Config, started: Instant) -> Settings {
 
 /// What the door works with. `folder`: the data folder, where `truetwin tls make` puts its files.
 pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
-    let mqtt = &config.mqtt;
+    let (mqtt, accounts) = (&config.mqtt, &config.accounts);
     broker::Settings {
         connections_max: mqtt.connections_max,
         connections_per_address_max: mqtt.connections_per_address_max,
@@ -53,6 +53,16 @@ pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
         outbound_bytes_max: mqtt.outbound_bytes_max,
         keep_alive_max_s: mqtt.keep_alive_max_s,
         tls: tls_files(config, folder),
+        accounts: broker::AccountSettings {
+            connections_max: accounts.connections_max,
+            connections_each_max: accounts.connections_each_max,
+            packet_bytes_max: accounts.packet_bytes_max,
+            inflight_max: accounts.inflight_max,
+            subscriptions_max: accounts.subscriptions_max,
+            outbound_bytes_max: accounts.outbound_bytes_max,
+            retained_max: accounts.retained_max,
+            retained_bytes_max: accounts.retained_bytes_max,
+        },
         ..broker::Settings::default()
     }
 }

@@ -8,6 +8,7 @@
 //! rate       slows down who sends too fast
 //! session    one hand-written poll for each connection: no timer and no buffer while it is idle
 //! device     what a device's packets mean
+//! account    what a service account's packets mean
 //! sweep      one task that ends the connections that fell silent
 //! rights     which topics are whose
 //! codec      bytes <-> packets
@@ -15,6 +16,7 @@
 //! What comes in is a device's or an attacker's: whatever it is, one connection at most is closed, with the code that
 //! says why, and counted.
 
+mod account;
 pub mod codec;
 mod device;
 mod guesses;
