@@ -102,7 +102,7 @@ pub enum Error {
     #[error(transparent)]
     Unguarded(#[from] Unguarded),
     /// The code that is said aloud.
-    #[error("what is confirmed with a spoken code cannot be")]
+    #[error(transparent)]
     SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]
