@@ -187,9 +187,12 @@ impl Twin {
         // One that nobody waits for is for what was held before.
         let somebodys = |o: &&Operation| o.superseded_by.is_none() && o.waiters.iter().any(|w| w.hears != Hears::Gone);
         let mut others = slot.filter_map(|op| self.operations.get(op)).filter(somebodys);
-        let other = others.find_map(|other| Some((other.wish.clone()?, other.op.clone(), other.admitted_at)));
-        if let Some((value, op, since)) = other {
-            self.held.insert(name.clone(), Held { before, ..Held::new(value, op, since, None) });
+        let wished = |other: &Operation| {
+            let until = other.valid_for.map(|time| other.admitted_at + time);
+            Some(Held::new(other.wish.clone()?, other.op.clone(), other.admitted_at, until))
+        };
+        if let Some(held) = others.find_map(wished) {
+            self.held.insert(name.clone(), Held { before, ..held });
         } else if let Some(before) = before {
             self.held.insert(name.clone(), *before);
             self.compare_held(now, name);

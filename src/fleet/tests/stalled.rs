@@ -7,7 +7,8 @@ const HANG: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s8_5_a_disk_that_stalls_keeps_no_caller_beyond_its_limit() {
-    let hub = Hub::start_on(Limits::default(), Config::default(), Some(Journal::stalled())).await;
+    let stalls = |context: Context| context.with_journal(Some(Journal::stalled()));
+    let hub = Hub::start_on(Limits::default(), Config::default(), stalls).await;
     let mut lamp = hub.board("lamp", Manner::Silent).await;
     hub.fleet.add(Name::new(id("new"), Label::same("new"), None)).await.unwrap();
     let wish = |device: &str| {
