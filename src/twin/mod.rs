@@ -24,6 +24,7 @@
 //! | `drift.rs` | reading again what nobody tells |
 //! | `verify.rs` | independent measurements |
 //! | `held.rs` | wishes that outlive their operation |
+//! | `changed.rs` | who changed what is held |
 //! | `progress.rs` | what a report means for the operations in flight: convergence |
 //! | `reported.rs` | merging reports |
 //! | `restart.rs` | what a new session or a new run means for what is in flight |
