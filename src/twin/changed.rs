@@ -7,11 +7,12 @@ use crate::{
     property::{Property, Value},
     twin::{
         Twin,
-        held::Held,
+        held::{Held, is_sending_of},
         input::{Cause, Effect},
         planted::{self, Planted},
+        record::Record,
         reported::{Change, Merged},
-        words::{OpId, Settled},
+        words::OpId,
     },
 };
 
@@ -29,7 +30,7 @@ impl Twin {
         for change in changes {
             let Some(property) = description.property(&change.property) else { continue };
             let busy = self.slots.contains_key(&change.property);
-            let own = if cause == Cause::Local { None } else { self.done_unnoticed(property, change) };
+            let own = self.done_unnoticed(property, change);
             let Some(held) = self.held.get_mut(&change.property).filter(|_| !busy) else { continue };
             if property.same(&held.value, &change.to) || !held.stored.is_empty() || held.blocked {
                 continue;
@@ -72,21 +73,24 @@ impl Twin {
     }
 
     /// The operation whose doing a changed value is, if nobody knew yet that it was done: the device says that it has finished
-    /// it last, and it is as was wished then.
+    /// it last, and it is as was wished then. A hand that it names beside that was there before.
     fn done_unnoticed(&self, property: &Property, change: &Change) -> Option<Own> {
         if planted::is(Planted::OwnIsLocal) {
             return None;
         }
         let last = self.reported.finished_last(&change.property)?;
-        let of = |settled: &Settled| settled.op == *last && settled.property == change.property;
-        let record = self.records.iter().rev().find(|record| of(&record.settled))?;
-        let known = record.settled.outcome.is_success() || record.settled.late_success;
+        let of_property = || self.records.iter().rev().filter(|record| record.settled.property == change.property);
+        let open = |record: &&Record| !record.settled.outcome.is_success() && !record.settled.late_success;
+        let record = match of_property().find(|record| record.settled.op == *last) {
+            Some(record) => Some(record).filter(open),
+            // Or one of the sendings of a set point, of which a hub that has begun anew knows no more than that.
+            None => of_property().filter(open).find(|record| is_sending_of(&record.settled.op, last)),
+        }?;
         let value = match &record.settled.wish {
-            _ if known => return None,
             Some(wish) => record.still_met(property, &change.to).then(|| wish.clone())?,
             // A relative wish that a dead hub had taken in: where it led only the device knows.
             None => change.to.clone(),
         };
-        Some(Own { value, op: last.clone(), since: record.admitted_at })
+        Some(Own { value, op: record.settled.op.clone(), since: record.admitted_at })
     }
 }

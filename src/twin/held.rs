@@ -404,10 +404,19 @@ fn reason_of(refusal: &Refusal) -> Option<Reason> {
 
 /// The caller of an operation that nobody asked for just now.
 fn nobody(op: &OpId, sent: u32, by: Instant) -> Waiter {
-    let hash = mixed(op, sent) & 0xFFFF_FFFF_FFFF;
-    let mut waiter = Waiter::new(OpId::new(&format!("{hash:012x}")), CallerId::new("held"), by);
+    let mut waiter = Waiter::new(OpId::new(&format!("{:012x}", sending(op, sent))), CallerId::new("held"), by);
     waiter.hears = Hears::Gone;
     waiter
+}
+
+/// The id of a sending of a held wish, as a number of 48 bits.
+fn sending(op: &OpId, sent: u32) -> u64 {
+    mixed(op, sent) & 0xFFFF_FFFF_FFFF
+}
+
+/// Whether an id is that of a sending of a wish that was held under `op`, in the run of the hub in which it was wished.
+pub(super) fn is_sending_of(op: &OpId, id: &OpId) -> bool {
+    u64::from_str_radix(id.as_str(), 16).is_ok_and(|id| (1..=SENDINGS_OF_A_RUN).any(|sent| sending(op, sent) == id))
 }
 
 /// How long to wait after so many attempts in vain: doubling, and a quarter more or less by the operation's id, so that a

@@ -60,6 +60,12 @@ impl Asked {
         (answer["recorded"] != false && !REFUSALS.contains(&outcome)).then_some((operation, outcome, answer))
     }
 
+    /// Whether the answer was that nothing was begun.
+    pub(crate) fn is_refused(&self) -> bool {
+        let End::Answered(answer) = &self.end else { return false };
+        answer["outcome"].as_str().is_some_and(|outcome| REFUSALS.contains(&outcome))
+    }
+
     fn overlaps(&self, other: &Self) -> bool {
         self.asked_ms <= other.ended_ms + LIMIT_MS && other.asked_ms <= self.ended_ms + LIMIT_MS
     }

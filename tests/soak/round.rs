@@ -202,7 +202,8 @@ impl House {
         for asked in asked.iter().filter(|asked| asked.device == HEATER) {
             match asked.recorded() {
                 Some(_) => wanted = vec![asked.wish],
-                None if matches!(asked.end, End::Answered(_)) => {}
+                None if asked.is_refused() => {}
+                // Nobody was told that it is written down; it may be all the same.
                 None => wanted.push(asked.wish),
             }
         }
@@ -221,7 +222,11 @@ impl House {
         let _asked_anew = self.devices[HEATER].life().await;
         let really = self.devices[HEATER].truth_of("target");
         if !wanted.is_empty() && (met != really || !wanted.iter().any(|wanted| Some(*wanted) == really)) {
-            self.history.lost.push(format!("set point: one of {wanted:?} was taken, held {met:?}, really {really:?}"));
+            let asked: Vec<_> = asked.iter().filter(|asked| asked.device == HEATER).rev().take(8).collect();
+            let log = fs::read_to_string(self.folder.path().join("hub.log")).unwrap_or_default();
+            let log: Vec<&str> = log.lines().filter(|line| line.contains("heater")).rev().take(20).collect();
+            let said = format!("set point: one of {wanted:?} was taken, held {met:?}, really {really:?}");
+            self.history.lost.push(format!("{said}; last: {asked:#?}; hub.log, backwards: {log:#?}"));
         }
     }
 

@@ -236,3 +236,35 @@ fn s6_2_what_a_person_has_set_is_tried_again_after_growing_pauses_as_any_other()
     bench.until(300_000);
     assert!((5..14).contains(&bench.sets().len()), "{:?}", bench.sets());
 }
+
+/// Found by the simulator, seed 106029: with its row unwritten the wish was known to a hub that began anew by its admission alone,
+/// and what had brought it about was a later sending of it.
+#[test]
+fn s5_8_a_later_sending_of_a_wish_is_no_hand_at_the_device_either() {
+    let mut before = online();
+    before.set(0, "b", n(60.0), 8_000);
+    before.until(1_900);
+    let sending = before.sets().last().expect("it is sent again").clone();
+    assert_ne!(sending, op("b"));
+    let settled = Settled::unknown(op("b"), before.twin.device().clone(), "target".into(), Some(n(60.0)));
+    let settled = Settled { elapsed: Duration::from_secs(5), ..settled };
+    let left = Left { caller: CallerId::new("ann"), hears: Hears::Gone, settled };
+    let mut bench = begun_anew(kept(&online(), 50.0, true), vec![left]);
+    bench.hello(200, n(60.0), Some(sending.as_str()));
+    assert_eq!(state(&bench, 300), Some((n(60.0), HeldState::Met)));
+}
+
+/// Found by the simulator, seed 103980: a board tells of a hand with its next hello, whatever it has done since.
+#[test]
+fn s6_2_a_hand_that_was_there_before_an_operation_is_not_its_doing() {
+    let mut bench = online();
+    bench.set(0, "a", n(50.0), 8_000);
+    let at = idle(&mut bench, 1);
+    bench.set(at, "b", n(60.0), at + 8_000);
+    let at = idle(&mut bench, at + 1);
+    bench.connect(at);
+    let status = vec![bench.status(n(50.0))];
+    bench.hello_of(at + 10, status, Cause::Local, Some("a"));
+    assert!(!overridden(&bench));
+    assert_eq!(state(&bench, at + 20), Some((n(60.0), HeldState::Pursued)));
+}
