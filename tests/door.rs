@@ -11,6 +11,8 @@ mod bus;
 mod clients;
 #[path = "door/commands.rs"]
 mod commands;
+#[path = "door/deaths.rs"]
+mod deaths;
 #[path = "door/ends.rs"]
 mod ends;
 #[path = "door/limits.rs"]

@@ -14,7 +14,7 @@ use crate::{
 const DEVICES: usize = 1000;
 
 /// How long a process may come to rest before it is looked at.
-const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// Resident memory.
 #[derive(Debug, Default)]

@@ -92,6 +92,8 @@ pub(super) struct Command {
 
 struct Slot {
     packet_id: u16,
+    /// When it came.
+    since_ms: u64,
     fate: Fate,
 }
 
@@ -149,6 +151,13 @@ impl Conn {
         }
         let state = self.state();
         !state.held_back && state.window.len() < inflight_max
+    }
+
+    /// Whether a report of it has waited for its acknowledgement for longer than this.
+    pub(super) fn overdue(&self, now_ms: u64, wait_max_ms: u64) -> bool {
+        let state = self.state();
+        let oldest = state.window.front(); // what is in front is not settled, else it would have been acknowledged
+        oldest.is_some_and(|slot| now_ms.saturating_sub(slot.since_ms) > wait_max_ms)
     }
 
     /// There may be credits again.
@@ -222,14 +231,14 @@ impl State {
     }
 
     /// Opens a slot for a QoS 1 report; its number.
-    pub(super) fn open_slot(&mut self, packet_id: u16) -> u64 {
-        self.window.push_back(Slot { packet_id, fate: Fate::Waiting });
+    pub(super) fn open_slot(&mut self, packet_id: u16, since_ms: u64) -> u64 {
+        self.window.push_back(Slot { packet_id, since_ms, fate: Fate::Waiting });
         self.first_slot + self.window.len() as u64 - 1
     }
 
     /// Answers a QoS 1 publish with an error, behind those that came before it.
-    pub(super) fn refuse(&mut self, packet_id: u16, reason: Reason) {
-        self.window.push_back(Slot { packet_id, fate: Fate::Refused(reason) });
+    pub(super) fn refuse(&mut self, packet_id: u16, since_ms: u64, reason: Reason) {
+        self.window.push_back(Slot { packet_id, since_ms, fate: Fate::Refused(reason) });
     }
 
     fn settle(&mut self, slot: u64, fate: Fate) {
@@ -243,12 +252,13 @@ impl State {
     /// refusal (MQTT 3.1.1 3.4: PUBACK has no code), so it is closed instead and may send again.
     pub(super) fn acknowledge(&mut self, version: MqttVersion) -> u64 {
         let mut acknowledged = 0;
-        while let Some(&Slot { packet_id, fate }) = self.window.front() {
+        while let Some(&Slot { packet_id, fate, .. }) = self.window.front() {
             let reason = match fate {
                 Fate::Waiting => break,
                 Fate::Taken => Reason::Success,
-                Fate::Refused(_) if version == MqttVersion::V3_1_1 => {
-                    self.closing.get_or_insert(Closed::ReportRefused);
+                Fate::Refused(reason) if version == MqttVersion::V3_1_1 => {
+                    let aside = reason == Reason::ImplementationSpecific;
+                    self.closing.get_or_insert(if aside { Closed::Quarantined } else { Closed::ReportRefused });
                     break;
                 }
                 Fate::Refused(reason) => reason,
@@ -293,6 +303,14 @@ impl Receipt {
     pub fn taken(mut self) {
         if let Some(pending) = self.0.take() {
             pending.settle(Fate::Taken);
+        }
+    }
+
+    /// Nobody takes it in, now or later: the part of the hub that serves this device was set aside. v5: PUBACK 0x83;
+    /// 3.1.1: its connection is closed.
+    pub fn quarantined(mut self) {
+        if let Some(pending) = self.0.take() {
+            pending.settle(Fate::Refused(Reason::ImplementationSpecific));
         }
     }
 }

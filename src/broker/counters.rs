@@ -71,6 +71,8 @@ counters! {
     takeovers,
     /// Connections that were silent for too long.
     keep_alive_expiries,
+    /// Connections ended because a report of theirs was not taken in within [`acknowledge_ms`](super::Settings::acknowledge_ms).
+    acknowledgement_expiries,
     /// Connections cut by [`Broker::kick`](super::Broker::kick).
     kicks,
     /// Reports read from devices.
@@ -89,6 +91,9 @@ counters! {
     commands_lost,
     /// Routers that died, or were given up, and were rebuilt.
     bus_rebuilds,
+    /// Microseconds in which the bus did not carry: from a router's death, or from the last sign of life of one that
+    /// hung, to its successor.
+    bus_down_us,
     ;
     /// Gaps seen in what came out of the router.
     bus_gaps,
@@ -98,6 +103,8 @@ counters! {
     bus_duplicates,
     /// Times that the router's own channel was full (its frame went with the next).
     bus_full,
+    /// The same of the last time alone, microseconds.
+    bus_rebuild_us,
     /// Devices connected now.
     connections,
     /// Bytes of reports, with overhead, that the hub has not taken in now.

@@ -7,7 +7,7 @@
 //! - [`door`](self) listens, speaks MQTT, authenticates, enforces rights and limits, knows who is connected, and
 //!   acknowledges a report only after the hub has taken it in ([`Receipt::taken`]).
 //! - `router` runs rumqttd's `Router` without any listener, with exactly two in-process links (door, hub), watches it with a
-//!   canary and builds a new one when it dies. It is the only file that names rumqttd.
+//!   canary and builds a new one when it dies. Only this part names rumqttd.
 //! - `lane` numbers what travels in one direction, keeps it until it came out of the router, and sends it again over a
 //!   rebuilt one: the router holds nothing that anyone needs.
 //! - `core` is what all of them share; `settings` and `counters` are what goes in and what can be seen.
@@ -43,6 +43,7 @@ use self::core::Core;
 pub use self::{
     conn::Receipt,
     counters::Counters,
+    router::Hang,
     settings::{SettingError, Settings},
 };
 
@@ -194,6 +195,10 @@ words! {
         ForeignTopic = "foreign_topic",
         /// A 3.1.1 device's report was not taken in: 3.1.1 has no code for that, so it is closed and may send it again.
         ReportRefused = "report_refused",
+        /// A QoS 1 report was not taken in within [`Settings::acknowledge_ms`]: the device may say it again, here or elsewhere.
+        Unacknowledged = "unacknowledged",
+        /// A 3.1.1 device's report is for a part of the hub that was set aside ([`Receipt::quarantined`]).
+        Quarantined = "quarantined",
         /// [`Broker::stop`]. No will is told: the hub goes, not the device.
         Stopped = "stopped",
     }
@@ -337,6 +342,14 @@ impl Broker {
     #[doc(hidden)]
     pub fn break_bus(&self) {
         self.core.down.poison();
+    }
+
+    /// Hangs the router until what is returned is dropped: it lives and does nothing, as one that loops or waits for ever.
+    /// `None` if there is none to hang at this moment.
+    #[doc(hidden)]
+    pub fn hang_bus(&self) -> Option<Hang> {
+        let hanger = core::lock(&self.core.hanger);
+        hanger.as_ref().and_then(|hang| hang().ok())
     }
 
     /// Makes the router deaf: it takes nothing in and gives nothing out, without being dead. To prove the canary.

@@ -18,6 +18,10 @@ pub struct Settings {
     /// Reports of one connection that have not been acknowledged, 1 to 1000. Default 10: announced as Receive Maximum in
     /// v5. At it the connection is not read until one is acknowledged; TCP holds the device back.
     pub inflight_max: u16,
+    /// Milliseconds that a QoS 1 report may wait until it is taken in, 100 to 60 000. Default 5000: taking in is a matter of
+    /// microseconds, a hung router is rebuilt within two seconds, so this is a hub that is stuck. At it the connection is
+    /// closed (v5: DISCONNECT 0x89) and counted: the device knows that it has to say it again.
+    pub acknowledge_ms: u64,
     /// Bytes of reports in all that the hub has not taken in, at least 16 packets. Default 1 MiB: a busy home makes some
     /// kilobytes a second, so this is a hub that is stuck. At it connections are not read until some are taken in.
     pub credit_bytes: usize,
@@ -40,6 +44,7 @@ impl Default for Settings {
             handshakes_max: 256,
             packet_bytes_max: 4096,
             inflight_max: 10,
+            acknowledge_ms: 5000,
             credit_bytes: 1 << 20,
             outbound_bytes_max: 8192,
             command_bytes_max: 256 << 10,
@@ -89,6 +94,7 @@ impl Settings {
             ("handshakes_max", self.handshakes_max, 1, 10_000),
             ("packet_bytes_max", packet, 256, 16_384),
             ("inflight_max", usize::from(self.inflight_max), 1, 1000),
+            ("acknowledge_ms", usize::try_from(self.acknowledge_ms).unwrap_or(usize::MAX), 100, 60_000),
             ("credit_bytes", self.credit_bytes, 16 * packet, mib_1024),
             ("outbound_bytes_max", self.outbound_bytes_max, packet, mib_1024),
             ("command_bytes_max", self.command_bytes_max, packet, mib_1024),

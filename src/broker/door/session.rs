@@ -237,7 +237,7 @@ impl Session {
                 return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
             }
             if publish.qos == 1 {
-                state.refuse(publish.packet_id, Reason::NotAuthorized);
+                state.refuse(publish.packet_id, self.core.now_ms(), Reason::NotAuthorized);
                 state.acknowledge(self.conn.version);
             }
             return Ok(Flow::On);
@@ -252,7 +252,7 @@ impl Session {
             return Ok(Flow::HeldBack);
         };
         count(&self.core.totals.reports_in);
-        let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id));
+        let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id, self.core.now_ms()));
         let kind = match own {
             Own::Event => Kind::Event { retained: publish.retain },
             Own::Status => Kind::Status { retained: publish.retain },
@@ -321,6 +321,8 @@ fn code_for(why: Closed) -> Option<Reason> {
         Closed::TakenOver => Some(Reason::TakenOver),
         Closed::Kicked => Some(Reason::Administrative),
         Closed::Stopped => Some(Reason::ServerShuttingDown),
+        Closed::Unacknowledged => Some(Reason::ServerBusy),
+        Closed::Quarantined => Some(Reason::ImplementationSpecific),
         Closed::ReportRefused => Some(Reason::Unspecified),
         Closed::ProtocolError => Some(Reason::Protocol),
         Closed::PacketTooLarge => Some(Reason::PacketTooLarge),

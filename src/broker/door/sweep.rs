@@ -1,4 +1,5 @@
-//! Ends the connections that fell silent. One task for all, instead of a timer for each.
+//! Ends the connections that fell silent, and those that the hub owes an acknowledgement for too long. One task for all,
+//! instead of a timer for each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,6 +21,8 @@ pub(in crate::broker) async fn sweep(core: Arc<Core>) {
         for conn in core.connections() {
             if conn.expired(now_ms, usize::from(core.settings.inflight_max)) {
                 core.end(&conn, Closed::KeepAlive);
+            } else if conn.overdue(now_ms, core.settings.acknowledge_ms) {
+                core.end(&conn, Closed::Unacknowledged);
             }
         }
     }

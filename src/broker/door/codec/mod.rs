@@ -22,6 +22,8 @@ pub(crate) enum Reason {
     Unspecified = 0x80,
     Malformed = 0x81,
     Protocol = 0x82,
+    /// The hub is not willing to take it in: the device is quarantined.
+    ImplementationSpecific = 0x83,
     UnsupportedVersion = 0x84,
     ClientIdInvalid = 0x85,
     BadLogin = 0x86,
