@@ -66,6 +66,8 @@ pub(super) struct State {
     pub(super) rivals: Rivals,
     /// It is in line for credits.
     pub(super) held_back: bool,
+    /// As much of it is held back as may be: it is not read.
+    pub(super) full: bool,
     /// It has subscribed to its command topic.
     pub(super) subscribed: bool,
     /// The session is asked to write what waits, then to end.
@@ -125,6 +127,7 @@ impl Conn {
             steps_back: 0,
             rivals,
             held_back: false,
+            full: false,
             subscribed: false,
             closing: None,
             closed: None,
@@ -144,13 +147,17 @@ impl Conn {
         self.heard_ms.store(now_ms, Relaxed);
     }
 
-    /// Whether it was silent for too long. One that is not being read (no credits, window full) is not at fault.
-    pub(super) fn expired(&self, now_ms: u64, inflight_max: usize) -> bool {
-        if now_ms.saturating_sub(self.heard_ms.load(Relaxed)) <= self.silence_ms {
-            return false;
-        }
+    /// Whether it was silent for too long. One that is not being read is not at fault.
+    pub(super) fn expired(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.heard_ms.load(Relaxed)) > self.silence_ms && !self.state().full
+    }
+
+    /// Has the session look whether the other side has gone, if it does not notice by reading.
+    pub(super) fn look(&self) {
         let state = self.state();
-        !state.held_back && state.window.len() < inflight_max
+        if state.full {
+            state.wake();
+        }
     }
 
     /// Whether a report of it has waited for its acknowledgement for longer than this.

@@ -81,6 +81,8 @@ counters! {
     reports_taken,
     /// Reports that the hub gave up without taking them in.
     reports_refused,
+    /// Reports that were held back, unacknowledged, when their connection ended.
+    reports_unread,
     /// Reports acknowledged to their device (QoS 1).
     acknowledged,
     /// Commands handed in.

@@ -43,6 +43,7 @@ use self::core::Core;
 pub use self::{
     conn::Receipt,
     counters::Counters,
+    door::codec,
     router::Hang,
     settings::{SettingError, Settings},
 };

@@ -225,6 +225,11 @@ pub const DOOR: &[Door] = &[
     count("reports_in", "truetwin_door_reports_read_total", "Reports read from devices."),
     count("reports_taken", "truetwin_door_reports_taken_total", "Reports that the hub has taken in."),
     count("reports_refused", "truetwin_door_reports_refused_total", "Reports that the hub gave up."),
+    count(
+        "reports_unread",
+        "truetwin_door_reports_unread_total",
+        "Reports that were held back, unacknowledged, when their connection ended.",
+    ),
     count("acknowledged", "truetwin_door_reports_acknowledged_total", "Reports acknowledged to their device."),
     count("commands_in", "truetwin_door_commands_total", "Commands handed to the door."),
     count("commands_written", "truetwin_door_commands_written_total", "Commands written to a device's connection."),

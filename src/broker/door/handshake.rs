@@ -110,8 +110,12 @@ fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Result<(Arc
     let words = Welcome {
         receive_max: core.settings.inflight_max,
         packet_bytes_max: u32::try_from(core.settings.packet_bytes_max).unwrap_or(u32::MAX),
+        topic_alias_max: 0,
+        retain: false,
+        wildcards: false,
         server_keep_alive_s: (keep_alive_s != connect.keep_alive_s).then_some(keep_alive_s),
         assigned_client_id: connect.client_id.is_empty().then_some(assigned.as_str()),
+        response_information: None,
     };
     encode::welcome(&mut welcome, connect.version, &words);
     if welcome.len() > packet_bytes_max {

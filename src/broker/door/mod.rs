@@ -3,7 +3,8 @@
 //! ```text
 //! listen     accepts, bounds the sockets that have not said who they are
 //! handshake  CONNECT -> who, rights, CONNACK; in a task of its own, gone when the device is in
-//! session    one hand-written poll for each device: no timer and no buffer while it is idle
+//! session    one hand-written poll for each connection: no timer and no buffer while it is idle
+//! device     what a device's packets mean
 //! sweep      one task that ends the connections that fell silent
 //! rights     which topics are whose
 //! codec      bytes <-> packets
@@ -11,7 +12,8 @@
 //! What comes in is a device's or an attacker's: whatever it is, one connection at most is closed, with the code that
 //! says why, and counted.
 
-pub(super) mod codec;
+pub mod codec;
+mod device;
 mod handshake;
 mod listen;
 mod rights;

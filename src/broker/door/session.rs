@@ -1,28 +1,27 @@
-//! One connected device: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
-//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction.
+//! One connection: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
+//! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction. What a packet means
+//! is the role's business (`device`); this file knows bytes, turns and ends.
 
 use std::{
     io::ErrorKind,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
-use tokio::net::TcpStream;
+use bytes::BufMut as _;
+use tokio::{io::Interest, net::TcpStream};
 use tokio_util::io::poll_read_buf;
 
 use super::{
-    codec::{Bad, Packet, Publish, Reason, Subscribe, Unsubscribe, decode, encode},
-    rights::{self, Own},
-    spawn_farewell,
+    codec::{Bad, Packet, Reason, decode, encode},
+    device, spawn_farewell,
 };
 use crate::broker::{
-    Closed, FromDevice, MqttVersion, NO_NOTICE, Receipt,
+    Closed, FromDevice, MqttVersion, NO_NOTICE,
     conn::{Conn, State},
-    core::{Cargo, Core},
-    counters::count,
-    frame::Kind,
-    settings::REPORT_OVERHEAD_BYTES,
+    core::Core,
+    counters::{count, count_many},
 };
 
 /// Bytes read at once.
@@ -34,7 +33,7 @@ const TURNS: usize = 8;
 /// Starts the session of a device that is in. `unread` came behind its CONNECT.
 pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: TcpStream, unread: Vec<u8>) {
     let tasks = core.tasks.clone();
-    let mut session = Session { core, conn, socket, unread };
+    let mut session = Session { core, conn, socket, unread, held_bytes: 0, held: 0 };
     tasks.spawn(async move {
         let (device, connection) = (session.conn.device.clone(), session.conn.number);
         tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
@@ -48,23 +47,28 @@ struct Session {
     core: Arc<Core>,
     conn: Arc<Conn>,
     socket: TcpStream,
-    /// A part of a packet, or packets that are held back; empty while idle.
+    /// Publishes that are held back, and a part of a packet behind them; empty while idle.
     unread: Vec<u8>,
+    /// Bytes of the former, and how many they are.
+    held_bytes: usize,
+    held: u64,
 }
 
 /// How a session ended, and the code for a v5 device, if it is to be told.
 #[derive(Clone, Copy)]
-struct Ended {
+pub(super) struct Ended {
     why: Closed,
     code: Option<Reason>,
 }
 
 impl Ended {
-    fn silently(why: Closed) -> Self {
+    /// Without a word.
+    pub(super) fn silently(why: Closed) -> Self {
         Self { why, code: None }
     }
 
-    fn with(why: Closed, code: Reason) -> Self {
+    /// A v5 client is told the code.
+    pub(super) fn with(why: Closed, code: Reason) -> Self {
         Self { why, code: Some(code) }
     }
 }
@@ -77,9 +81,9 @@ impl From<Bad> for Ended {
     }
 }
 
-/// Whether reading may go on.
+/// Whether publishes may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Flow {
+pub(super) enum Flow {
     On,
     /// The window is full, or there are no credits: an acknowledgement or credits will wake the task.
     HeldBack,
@@ -111,10 +115,15 @@ impl Session {
                 Ok(flow) => flow,
                 Err(ended) => return Poll::Ready(ended),
             };
-            if let Some(why) = self.conn.state().closing {
-                return Poll::Ready(Ended { why, code: code_for(why) });
+            let full = flow == Flow::HeldBack && unread.len() >= self.core.settings.packet_bytes_max;
+            {
+                let mut state = self.conn.state();
+                if let Some(why) = state.closing {
+                    return Poll::Ready(Ended { why, code: code_for(why) });
+                }
+                state.full = full;
             }
-            let read = if flow == Flow::On { self.read(cx, &mut unread) } else { Poll::Pending };
+            let read = if full { self.look(cx) } else { self.read(cx, &mut unread) };
             self.keep(unread);
             if let Err(ended) = ready!(read) {
                 return Poll::Ready(ended);
@@ -140,11 +149,22 @@ impl Session {
         if ready!(self.socket.poll_read_ready(cx)).is_err() {
             return Poll::Ready(lost);
         }
-        unread.reserve(READ_BYTES);
-        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.socket), cx, unread)) {
+        unread.reserve_exact(READ_BYTES);
+        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.socket), cx, &mut unread.limit(READ_BYTES))) {
             Ok(0) | Err(_) => lost,
             Ok(_) => Ok(()),
         })
+    }
+
+    /// Looks whether the other side has gone, without reading. The sweep wakes the task for it: a socket that has something to
+    /// be read says nothing of its own.
+    fn look(&self, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        let ready = pin!(self.socket.ready(Interest::READABLE)).poll(cx);
+        match ready {
+            Poll::Ready(Ok(ready)) if !ready.is_read_closed() => Poll::Pending,
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(_) => Poll::Ready(Err(Ended::silently(Closed::Lost))),
+        }
     }
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
@@ -175,121 +195,45 @@ impl Session {
         }
     }
 
-    /// Works off whole packets from the front of `unread`.
-    fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
-        let mut done = 0;
-        let flow = loop {
-            let rest = &unread[done..];
-            match decode(rest, self.conn.version, self.core.settings.packet_bytes_max)? {
-                None => break Flow::On,
-                Some((packet, bytes)) => {
-                    self.conn.heard(self.core.now_ms());
-                    if self.handle(&packet)? == Flow::HeldBack {
-                        break Flow::HeldBack;
-                    }
-                    done += bytes;
-                }
+    /// Works off whole packets. Publishes that are held back stay, in their order; whatever else comes behind them passes
+    /// by: MQTT orders publishes among themselves (4.6), and neither a ping nor a goodbye waits for a busy hub.
+    fn work(&mut self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
+        let heard_already = std::mem::take(&mut self.held_bytes);
+        self.held = 0;
+        let (mut at, mut flow) = (0, Flow::On);
+        while let Some((packet, bytes)) =
+            decode(&unread[at..], self.conn.version, self.core.settings.packet_bytes_max)?
+        {
+            if at >= heard_already {
+                self.conn.heard(self.core.now_ms());
             }
-        };
-        unread.drain(..done);
+            let waits = flow == Flow::HeldBack && matches!(packet, Packet::Publish(_));
+            if waits || self.handle(&packet)? == Flow::HeldBack {
+                flow = Flow::HeldBack;
+                unread.copy_within(at..at + bytes, self.held_bytes);
+                self.held_bytes += bytes;
+                self.held += 1;
+            }
+            at += bytes;
+        }
+        unread.drain(self.held_bytes..at);
         Ok(flow)
     }
 
     fn handle(&self, packet: &Packet<'_>) -> Result<Flow, Ended> {
         match packet {
-            Packet::Publish(publish) => self.publish(publish),
-            Packet::PubAck => Ok(Flow::On), // nothing waits for it
-            Packet::Subscribe(subscribe) => Ok(self.subscribe(subscribe)),
-            Packet::Unsubscribe(unsubscribe) => Ok(self.unsubscribe(unsubscribe)),
+            Packet::Publish(publish) => device::publish(&self.core, &self.conn, publish),
+            Packet::PubAck(_) => Ok(Flow::On), // nothing waits for it
+            Packet::Subscribe(subscribe) => Ok(device::subscribe(&self.core, &self.conn, subscribe)),
+            Packet::Unsubscribe(unsubscribe) => Ok(device::unsubscribe(&self.conn, unsubscribe)),
             Packet::PingReq => {
                 self.conn.state().put(encode::pingresp);
                 Ok(Flow::On)
             }
             Packet::Disconnect(goodbye) => {
-                Err(Ended::silently(if goodbye.clean { Closed::Clean } else { Closed::GoodbyeWithWill }))
+                Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
             }
         }
-    }
-
-    fn publish(&self, publish: &Publish<'_>) -> Result<Flow, Ended> {
-        let v5 = self.conn.version == MqttVersion::V5;
-        // What CONNACK said is not offered.
-        if publish.qos == 2 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::QosNotSupported));
-        }
-        if publish.alias {
-            return Err(Ended::with(Closed::ProtocolError, Reason::TopicAliasInvalid));
-        }
-        if publish.retain && v5 {
-            return Err(Ended::with(Closed::ProtocolError, Reason::RetainNotSupported));
-        }
-        if publish.dup && self.conn.state().waits_for(publish.packet_id) {
-            return Ok(Flow::On); // said again on the same connection, out of impatience: its answer is on its way
-        }
-        let full = usize::from(self.core.settings.inflight_max);
-        let mut state = self.conn.state();
-        if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {
-            return Ok(Flow::HeldBack);
-        }
-        let Some(own) = rights::publishes_to(&self.conn.device, publish.topic) else {
-            count(&self.core.totals.foreign_topics);
-            if !v5 {
-                return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
-            }
-            if publish.qos == 1 {
-                state.refuse(publish.packet_id, self.core.now_ms(), Reason::NotAuthorized);
-                state.acknowledge(self.conn.version);
-            }
-            return Ok(Flow::On);
-        };
-        let cost_bytes = publish.payload.len() + REPORT_OVERHEAD_BYTES;
-        let place = self.core.place_for_report().filter(|_| self.core.credits.take(cost_bytes));
-        let Some(place) = place else {
-            if !state.held_back {
-                state.held_back = true;
-                self.core.credits.wait(&self.conn);
-            }
-            return Ok(Flow::HeldBack);
-        };
-        count(&self.core.totals.reports_in);
-        let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id, self.core.now_ms()));
-        let kind = match own {
-            Own::Event => Kind::Event { retained: publish.retain },
-            Own::Status => Kind::Status { retained: publish.retain },
-        };
-        let receipt = Some(Receipt::new(&self.core, &self.conn, slot, cost_bytes));
-        // Under the lock, so that nothing of this connection is told after its end.
-        let (device, number) = (&self.conn.device, self.conn.number);
-        self.core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
-        Ok(Flow::On)
-    }
-
-    fn subscribe(&self, subscribe: &Subscribe<'_>) -> Flow {
-        let (device, version) = (&self.conn.device, self.conn.version);
-        let code = |filter| rights::subscription(device, version, filter, subscribe.identified);
-        let codes: Vec<u8> = subscribe.filters().map(code).collect();
-        let mut state = self.conn.state();
-        for code in &codes {
-            if *code == 0 {
-                state.subscribed = true;
-            } else {
-                count(&self.core.totals.subscriptions_refused);
-            }
-        }
-        state.put(|out| encode::suback(out, version, subscribe.packet_id, &codes));
-        Flow::On
-    }
-
-    fn unsubscribe(&self, unsubscribe: &Unsubscribe<'_>) -> Flow {
-        let mut state = self.conn.state();
-        let mut codes = Vec::new();
-        for filter in unsubscribe.filters() {
-            let own = rights::is_own_command(&self.conn.device, filter);
-            let existed = own && std::mem::take(&mut state.subscribed);
-            codes.push(if existed { Reason::Success } else { Reason::NoSubscriptionExisted }.code());
-        }
-        state.put(|out| encode::unsuback(out, self.conn.version, unsubscribe.packet_id, &codes));
-        Flow::On
     }
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
@@ -301,6 +245,7 @@ impl Session {
                 self.wrote(&mut state, bytes);
             }
         }
+        count_many(&self.core.totals.reports_unread, self.held);
         self.core.end(&self.conn, ended.why);
         self.core.forget(&self.conn);
         self.core.credits.wake(); // it may have been woken for credits that it does not take

@@ -19,10 +19,12 @@ pub(in crate::broker) async fn sweep(core: Arc<Core>) {
         }
         let now_ms = core.now_ms();
         for conn in core.connections() {
-            if conn.expired(now_ms, usize::from(core.settings.inflight_max)) {
+            if conn.expired(now_ms) {
                 core.end(&conn, Closed::KeepAlive);
             } else if conn.overdue(now_ms, core.settings.acknowledge_ms) {
                 core.end(&conn, Closed::Unacknowledged);
+            } else {
+                conn.look();
             }
         }
     }

@@ -113,18 +113,68 @@ fn each_property_is_checked() {
         &[0x17, 2],                //
         &[0x22, 0, 1, 0x22, 0, 1], // twice
         &[0x16, 0, 1, 0],          // data without a method
-        &[0x01, 0],                // of another packet
-        &[0x23, 0, 1],             //
-        &[0x7F, 0],                // of none
-        &[0xFF, 0x01],             //
     ];
     for properties in protocol {
         assert_eq!(refused_with(&with_properties(properties)), Reason::Protocol, "{properties:x?}");
     }
-    for properties in [&[0x11, 0][..], &[0x15, 0, 9, b'm'], &[0x26, 0, 1, b'a']] {
-        assert_eq!(refused_with(&with_properties(properties)), Reason::Malformed, "cut: {properties:x?}");
+    let malformed: &[&[u8]] = &[
+        &[0x01, 0], // of another packet (2.2.2.2)
+        &[0x23, 0, 1],
+        &[0x7F, 0], // of none
+        &[0xFF, 0x01],
+        &[0x11, 0], // cut
+        &[0x15, 0, 9, b'm'],
+        &[0x26, 0, 1, b'a'],
+    ];
+    for properties in malformed {
+        assert_eq!(refused_with(&with_properties(properties)), Reason::Malformed, "{properties:x?}");
     }
     assert!(connect(&with_properties(&[0x15, 0, 1, b'm'])).authentication);
+}
+
+#[test]
+fn what_a_connect_asks_for_is_read() {
+    let plain = with_properties(&[]);
+    let plain = connect(&plain);
+    assert_eq!((plain.receive_max, plain.topic_alias_max, plain.session_expiry_s), (65_535, 0, 0));
+    assert_eq!((plain.request_response, plain.request_problem, plain.authentication), (false, true, false));
+    let wishes = with_properties(&[
+        0x21, 0, 9, 0x22, 0, 7, 0x11, 0, 0, 1, 0, 0x27, 0, 1, 0, 0, 0x19, 1, 0x17, 0, 0x26, 0, 1, b'a', 0, 1, b'b',
+    ]);
+    let wishes = connect(&wishes);
+    assert_eq!((wishes.receive_max, wishes.topic_alias_max, wishes.session_expiry_s), (9, 7, 256));
+    assert_eq!((wishes.packet_bytes_max, wishes.request_response, wishes.request_problem), (Some(65_536), true, false));
+    assert_eq!(wishes.properties.user().collect::<Vec<_>>(), [("a", "b")]);
+}
+
+#[test]
+fn a_will_has_properties_and_its_payload_is_what_they_say() {
+    let of = |properties: &[u8], payload: &[u8]| {
+        let length = [u8::try_from(properties.len()).unwrap()];
+        let body = [HEAD_V5, &[0x0E, 0, 60], &[0], &field(b"c"), &length, properties, &field(b"a/w"), &field(payload)];
+        packet(0x10, &joined(&body))
+    };
+    let properties =
+        [0x18, 0, 0, 0, 5, 0x01, 1, 0x02, 0, 0, 0, 9, 0x03, 0, 1, b't', 0x08, 0, 1, b'r', 0x09, 0, 1, 0xFF];
+    let bytes = of(&properties, "灯\0".as_bytes());
+    let will = connect(&bytes).will.unwrap();
+    assert_eq!((will.qos, will.delay_s, will.properties.message_expiry_s()), (1, 5, Some(9)));
+    assert_eq!((will.properties.content_type(), will.properties.response_topic()), (Some("t"), Some("r")));
+    assert_eq!(will.properties.correlation_data(), Some(&b"\xFF"[..]));
+    assert_eq!(refused_with(&of(&properties, b"\xFF")), Reason::PayloadFormatInvalid);
+    assert_eq!(connect(&of(&[0x01, 0], b"\xFF")).will.unwrap().payload, b"\xFF");
+    assert_eq!(refused_with(&of(&[0x23, 0, 1], b"")), Reason::Malformed, "an alias");
+    assert_eq!(refused_with(&of(&[0x0B, 1], b"")), Reason::Malformed, "a subscription identifier");
+}
+
+#[test]
+fn the_length_of_a_v5_connect_is_as_short_as_it_can_be() {
+    let of = |head: &[u8], properties: &[u8]| {
+        let body = joined(&[head, &[2, 0, 60], properties, &field(b"c")]);
+        joined(&[&[0x10, 0x80 | u8::try_from(body.len()).unwrap(), 0], &body])
+    };
+    assert_eq!(refused_with(&of(HEAD_V5, &[0])), Reason::Malformed);
+    assert_eq!(connect(&of(HEAD_V3, &[])).client_id, "c", "3.1.1 does not forbid it");
 }
 
 #[test]
