@@ -186,7 +186,7 @@ fn an_unknown_key_is_an_error_with_its_line_and_the_near_one() {
     assert_eq!(
         error.to_string(),
         "f.toml:4:3: unknown key mqtt.listne, did you mean listen?; known here: listen, connections_max, \
-         packet_bytes_max, inflight_max, credit_bytes, handshake_ms"
+         packet_bytes_max, inflight_max, credit_bytes, acknowledge_ms, handshake_ms"
     );
 }
 

@@ -15,6 +15,8 @@ mod commands;
 mod deaths;
 #[path = "door/ends.rs"]
 mod ends;
+#[path = "door/held_back.rs"]
+mod held_back;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]

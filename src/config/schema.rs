@@ -74,12 +74,15 @@ section! {
         connections_max: usize = 1024, within(1, 100_000);
         /// The largest MQTT packet a device may send; a larger one ends its connection. An event is at most 2 KiB.
         packet_bytes_max: usize = 4_096, within(2_304, 16_384);
-        /// Reports of one device that may wait for their acknowledgement. At the limit its connection is not read
-        /// until some are taken in; nothing is dropped.
+        /// Reports of one device that may wait for their acknowledgement. At the limit its reports wait until some are taken
+        /// in; its pings are answered all the same, and nothing is dropped.
         inflight_max: u16 = 10, within(1, 1_000);
-        /// Bytes of reports of all devices together that may wait to be taken in. At the limit reading stops
-        /// everywhere until there is room; nothing is dropped.
+        /// Bytes of reports of all devices together that may wait to be taken in. At the limit reports wait everywhere until
+        /// there is room, at most packet_bytes_max + 4096 bytes of each device, then TCP holds it back; nothing is dropped.
         credit_bytes: usize = 1_048_576, within(36_864, 67_108_864);
+        /// How long a report may wait until it is taken in and acknowledged. Then its connection is closed, so that the device
+        /// knows that it has to say it again; only a hub that is stuck comes to that.
+        acknowledge_ms: u32 = 5_000, within(100, 60_000);
         /// How long a new connection may take to say who it is, before it is closed.
         handshake_ms: u32 = 5_000, within(100, 60_000);
     }

@@ -36,6 +36,7 @@ pub(super) fn door(config: &Config) -> broker::Settings {
     broker::Settings {
         connections_max: mqtt.connections_max,
         handshake_ms: mqtt.handshake_ms.into(),
+        acknowledge_ms: mqtt.acknowledge_ms.into(),
         packet_bytes_max: mqtt.packet_bytes_max,
         inflight_max: mqtt.inflight_max,
         credit_bytes: mqtt.credit_bytes,
