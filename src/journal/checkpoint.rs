@@ -13,8 +13,12 @@ use std::{
 
 use super::{Counters, Error, schema};
 
-/// From so many bytes of log on it is moved. Larger means fewer writes of the same page, and a longer start after a crash.
+/// From so many bytes of log on it is moved, and again each time it has grown by as much. Larger means fewer writes of the same
+/// page, and a longer start after a crash.
 const LOG_BYTES: u64 = 4 * 1_048_576;
+
+/// A log so large that commits wait for once, so that it ends: moving beside a writer that never rests never comes to its end.
+const LOG_BYTES_MAX: u64 = 4 * LOG_BYTES;
 
 /// Starts the thread; it looks at the log whenever it is told that it has grown, and ends with the sender.
 pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<()>, JoinHandle<()>), Error> {
@@ -28,12 +32,19 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<
         before = written;
     };
     let thread = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
+        let mut due_bytes = LOG_BYTES;
         while told.recv().is_ok() {
-            if fs::metadata(&log).is_ok_and(|log| log.len() >= LOG_BYTES) {
-                // The writer goes on meanwhile; what it adds is moved the next time. The log begins anew afterwards.
-                if let Err(error) = connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())) {
+            // The first commit after the log was wholly moved cuts it (`journal_size_limit`), so its length is what is in it.
+            let log_bytes = fs::metadata(&log).map_or(0, |log| log.len());
+            if log_bytes < LOG_BYTES {
+                due_bytes = LOG_BYTES;
+            } else if log_bytes >= due_bytes {
+                // The writer goes on meanwhile; what it adds is moved the next time.
+                let how = if log_bytes < LOG_BYTES_MAX { "PASSIVE" } else { "RESTART" };
+                if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
                     tracing::warn!(%error, "the journal's log could not be moved into its file");
                 }
+                due_bytes = log_bytes + LOG_BYTES;
                 account();
             }
         }

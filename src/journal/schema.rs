@@ -79,7 +79,8 @@ pub(super) fn connect(path: &Path) -> Result<Connection, Error> {
         let connection = Connection::open_with_flags(path, flags)?;
         // Checkpoints are moved by a thread of their own; a write never waits for one.
         connection.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA busy_timeout = 1000;",
+            "PRAGMA journal_mode = WAL; PRAGMA journal_size_limit = 0; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; \
+             PRAGMA busy_timeout = 1000;",
         )?;
         Ok(connection)
     };
