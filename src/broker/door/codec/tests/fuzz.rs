@@ -52,7 +52,7 @@ fn exercise(bytes: &[u8]) {
             match packet {
                 Packet::Publish(publish) => assert!(publish.topic.len() + publish.payload.len() < used),
                 Packet::Subscribe(subscribe) => assert!(subscribe.subscriptions().count() > 0),
-                Packet::Unsubscribe(unsubscribe) => assert!(unsubscribe.subscriptions().count() > 0),
+                Packet::Unsubscribe(unsubscribe) => assert!(unsubscribe.filters().count() > 0),
                 Packet::PubAck(_) | Packet::PingReq | Packet::Disconnect(_) => {}
             }
         }
