@@ -265,7 +265,7 @@ async fn stranger(mqtt: &str) -> anyhow::Result<()> {
     let mut answer = Vec::new();
     let _reset = socket.read_to_end(&mut answer).await;
     match answer[..] {
-        [] | [0x20, 2, 0, 1..] => Ok(()),
+        [] | [0x20, 2, 0, 1..=5] => Ok(()),
         _ => bail!("{answer:02x?} to a stranger"),
     }
 }
