@@ -1,6 +1,6 @@
 //! The door, with real sockets: who is let in, what is told to the hub, what is acknowledged and when.
 //! What rumqttd's own listener breaks at is in `door_breakages.rs`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::print_stdout)]
 
 #[path = "door/support.rs"]
 mod support;

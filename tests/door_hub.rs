@@ -63,10 +63,8 @@ async fn s5_5_calls_while_the_bus_dies_and_hangs_end_honestly_and_no_device_is_c
             if hang.is_none() {
                 broker.break_bus();
             }
-            until("the bus is rebuilt", async || {
-                (broker.counters().bus_rebuilds >= blow && broker.up()).then_some(())
-            })
-            .await;
+            until("the bus is rebuilt", async || (broker.counters().bus_rebuilds >= blow && broker.up()).then_some(()))
+                .await;
         }
         over.store(true, Ordering::Relaxed);
     };

@@ -92,7 +92,8 @@ impl Devices {
         let (online, turns) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(AT_ONCE)));
         let mut tasks = Vec::new();
         for (name, password) in &hub.devices {
-            let life = live(hub.mqtt.clone(), name.clone(), password.reveal().to_owned(), turns.clone(), online.clone());
+            let life =
+                live(hub.mqtt.clone(), name.clone(), password.reveal().to_owned(), turns.clone(), online.clone());
             tasks.push(tokio::spawn(life));
         }
         let devices = Self { tasks, online };
@@ -175,7 +176,11 @@ async fn many_devices_are_connected_and_each_costs_little() {
         devices as f64 / took.as_secs_f64()
     );
     let books = Books::read(&hub).await.unwrap();
-    for nothing in ["truetwin_door_reports_refused_total", "truetwin_door_acknowledgement_expiries_total", "truetwin_bus_gaps_total"] {
+    for nothing in [
+        "truetwin_door_reports_refused_total",
+        "truetwin_door_acknowledgement_expiries_total",
+        "truetwin_bus_gaps_total",
+    ] {
         assert_eq!(books.sum(nothing, ""), 0, "{nothing}");
     }
     if !cfg!(target_os = "linux") {

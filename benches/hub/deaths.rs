@@ -96,7 +96,11 @@ pub(crate) async fn measure(targets: &mut Targets) -> anyhow::Result<()> {
     };
     let lost = acknowledged.saturating_sub(came) + missing;
     println!("\n{deaths} router deaths under {DEVICES} devices, {acknowledged} reports acknowledged");
-    println!("  bus away, p50 / longest (ms)             {:>8.1} {:>8.1}", middle_us as f64 / 1e3, longest_us as f64 / 1e3);
+    println!(
+        "  bus away, p50 / longest (ms)             {:>8.1} {:>8.1}",
+        middle_us as f64 / 1e3,
+        longest_us as f64 / 1e3
+    );
     println!("  duplicates to the hub, lost              {twice:>8} {lost:>8}");
     let what = format!("{deaths} router deaths: {lost} acknowledged reports lost, {twice} twice, 0 allowed");
     targets.check(lost == 0 && twice == 0 && deaths > 0, &what);

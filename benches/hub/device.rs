@@ -115,7 +115,11 @@ impl Device {
         loop {
             while under_way < window && Instant::now() < end {
                 let readings = [self.reading(0)];
-                self.say(&Event::DeviceState(DeviceState { op: None, readings: &readings, cause: CauseWord::Periodic }))?;
+                self.say(&Event::DeviceState(DeviceState {
+                    op: None,
+                    readings: &readings,
+                    cause: CauseWord::Periodic,
+                }))?;
                 under_way += 1;
             }
             if under_way == 0 {

@@ -299,7 +299,9 @@ fn latency(all: &[(usize, Samples)], targets: &mut Targets) {
     let echoes = alone.of(Kind::Door).rounds().iter().zip(alone.of(Kind::Mosquitto).rounds());
     if echoes.len() > 0 {
         let ratio = median(echoes.map(|(door, mosquitto)| door.p50_ms / mosquitto.p50_ms));
-        let what = format!("1 device: the door's echo p50 is {ratio:.2} x mosquitto's by a client, at most {OVER_MOSQUITTO_MAX}");
+        let what = format!(
+            "1 device: the door's echo p50 is {ratio:.2} x mosquitto's by a client, at most {OVER_MOSQUITTO_MAX}"
+        );
         targets.check(ratio <= OVER_MOSQUITTO_MAX, &what);
     }
     for (k, kind) in [(1.0, Kind::Once), (2.0, Kind::Twice)] {

@@ -27,8 +27,8 @@ use rumqttd::{local::LinkRx, protocol::Packet};
 use tokio::sync::{mpsc, mpsc::Sender, oneshot};
 
 pub use self::build::Hang;
-pub(super) use self::{build::Hanger, line::Line, line::LineTotals};
 use self::build::{BATCH, Bus, build};
+pub(super) use self::{build::Hanger, line::Line, line::LineTotals};
 use super::{
     FromDevice,
     conn::Place,
@@ -243,4 +243,3 @@ async fn read(mut link: LinkRx, died: Sender<()>, mut take: impl FnMut(&Bytes)) 
     }
     let _supervisor_gone = died.try_send(());
 }
-

@@ -244,7 +244,11 @@ pub const DOOR: &[Door] = &[
     count("bus_resends", "truetwin_bus_resends_total", "Frames sent again over the bus."),
     count("bus_duplicates", "truetwin_bus_duplicates_total", "Frames that came twice and were dropped."),
     count("bus_full", "truetwin_bus_full_total", "Times that the router's channel was full."),
-    now("bus_rebuild_us", "truetwin_bus_rebuild_microseconds", "Microseconds in which the bus did not carry when it was last rebuilt."),
+    now(
+        "bus_rebuild_us",
+        "truetwin_bus_rebuild_microseconds",
+        "Microseconds in which the bus did not carry when it was last rebuilt.",
+    ),
     now("connections", "truetwin_door_connections", "Devices connected."),
     now("unacknowledged_bytes", "truetwin_door_unacknowledged_bytes", "Bytes of reports not taken in yet."),
     now("held_back_connections", "truetwin_door_held_back_connections", "Connections not read for lack of credits."),

@@ -54,7 +54,13 @@ async fn pings_subscriptions_and_commands_pass_by_reports_that_wait() {
         let mut lines = Vec::new();
         for _ in 0..5 {
             let line = hear_line(&mut hub).await;
-            lines.push(line.split(' ').take(2).chain(line.split(' ').skip(2).map(|word| &word[..1])).collect::<Vec<_>>().join(" "));
+            lines.push(
+                line.split(' ')
+                    .take(2)
+                    .chain(line.split(' ').skip(2).map(|word| &word[..1]))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
         }
         lines.retain(|line| line.starts_with("lamp event"));
         assert_eq!(lines, ["lamp event 1", "lamp event 2"], "in their order");

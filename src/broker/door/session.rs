@@ -201,8 +201,7 @@ impl Session {
         let heard_already = std::mem::take(&mut self.held_bytes);
         self.held = 0;
         let (mut at, mut flow) = (0, Flow::On);
-        while let Some((packet, bytes)) =
-            decode(&unread[at..], self.conn.version, self.core.settings.packet_bytes_max)?
+        while let Some((packet, bytes)) = decode(&unread[at..], self.conn.version, self.core.settings.packet_bytes_max)?
         {
             if at >= heard_already {
                 self.conn.heard(self.core.now_ms());

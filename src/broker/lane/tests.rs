@@ -49,11 +49,11 @@ impl Rig {
     fn pump(&mut self) {
         while let Some(frame) = self.lane.next_to_inject() {
             self.injected += 1;
-            self.into_router(frame);
+            self.goes_in(frame);
         }
     }
 
-    fn into_router(&mut self, frame: Bytes) {
+    fn goes_in(&mut self, frame: Bytes) {
         self.router.push_back(frame);
         while self.inside_the_router() > KEEPS {
             self.router.pop_front();
@@ -83,7 +83,7 @@ impl Rig {
             return;
         }
         let canary = self.lane.canary();
-        self.into_router(canary);
+        self.goes_in(canary);
     }
 
     fn die(&mut self) {

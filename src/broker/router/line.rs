@@ -151,4 +151,3 @@ impl<C> Line<C> {
         Packet::Publish(Publish::new(Bytes::from_static(self.topic.as_bytes()), frame, false), None)
     }
 }
-
