@@ -70,4 +70,5 @@ pub mod property;
 pub mod random;
 pub mod serve;
 pub mod sim;
+pub mod topics;
 pub mod twin;

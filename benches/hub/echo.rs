@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use tokio::{net::TcpListener, sync::mpsc::Receiver};
-use truetwin::broker::{self, Access, Broker, FromDevice};
+use truetwin::broker::{self, Access, Answer, Broker, FromDevice};
 
 use crate::mqtt::{Link, Packet};
 
@@ -78,8 +78,8 @@ impl Echo {
 struct Everybody;
 
 impl Access for Everybody {
-    fn admits(&self, _: &str, _: &[u8]) -> bool {
-        true
+    fn admits(&self, _: &str, _: &[u8]) -> Answer {
+        true.into()
     }
 }
 

@@ -98,6 +98,11 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         data::Error::NoPlace
         | data::Error::DeviceExists(_)
         | data::Error::UnknownDevice(_)
+        | data::Error::NameOfAccount(_)
+        | data::Error::NameOfDevice(_)
+        | data::Error::AccountExists(_)
+        | data::Error::UnknownAccount(_)
+        | data::Error::Password(_)
         | data::Error::EndpointExists(_)
         | data::Error::UnknownEndpoint(_)
         | data::Error::TokenExists(_)
@@ -108,6 +113,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         | data::Error::Newer { .. }
         | data::Error::Closed { .. }
         | data::Error::TooManyDevices
+        | data::Error::TooManyAccounts
         | data::Error::TooManyTokens
         | data::Error::TooManyEndpoints
         | data::Error::NoRandomness(_) => Exit::Internal,

@@ -12,6 +12,7 @@
 //! Results go to stdout, logs and errors to stderr. This is the only module that speaks on stdout; what a command does
 //! is done by others.
 
+mod account;
 mod args;
 mod audit;
 mod backup;
@@ -36,8 +37,8 @@ use anyhow::Context as _;
 
 pub use self::{
     args::{
-        AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
-        TokenCommand,
+        AccountCommand, AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs,
+        PasswordArgs, ServeArgs, SimArgs, TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
@@ -73,6 +74,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             block_on(run::call(tool, arguments, folder()?))
         }
         Command::Device { command } => device::run(&command, &folder()?),
+        Command::Account { command } => account::run(command, &folder()?),
         Command::Endpoint { command } => endpoint::run(command, &folder()?),
         Command::Token { command } => token::run(command, &folder()?),
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),

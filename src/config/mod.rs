@@ -30,8 +30,8 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{
-        CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt, PropertySettings,
-        SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
+        AccountsSettings, CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt,
+        PropertySettings, SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
     setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
@@ -51,6 +51,8 @@ pub struct Config {
     pub top: Top,
     /// Where devices connect.
     pub mqtt: Mqtt,
+    /// What service accounts have.
+    pub accounts: AccountsSettings,
     /// Where MCP clients connect.
     pub http: Http,
     /// How long things may take.

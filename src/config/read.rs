@@ -18,7 +18,7 @@ use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
 pub(super) const SECTIONS: &[&str] =
-    &["mqtt", "http", "timing", "limits", "journal", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
+    &["mqtt", "accounts", "http", "timing", "limits", "journal", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -67,6 +67,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, P
         match name {
             CALLERS => config.callers = reader.callers(table)?,
             "mqtt" => reader.whole(name, table, &mut config.mqtt)?,
+            "accounts" => reader.whole(name, table, &mut config.accounts)?,
             "http" => reader.whole(name, table, &mut config.http)?,
             "timing" => reader.whole(name, table, &mut config.timing)?,
             "limits" => reader.whole(name, table, &mut config.limits)?,

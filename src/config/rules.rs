@@ -20,7 +20,7 @@ pub struct Broken {
 
 /// The first rule that does not hold.
 pub(super) fn check(config: &Config) -> Result<(), Broken> {
-    let Config { mqtt, http, timing, .. } = config;
+    let Config { mqtt, accounts, http, timing, .. } = config;
     let broken = |key, flag, problem| Err(Broken { key, flag, problem });
 
     // Whoever reaches the HTTP port without a token is the caller http, and may what that may.
@@ -44,6 +44,17 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
             mqtt.credit_bytes
         );
         return broken("mqtt.credit_bytes", None, problem);
+    }
+    for (key, bytes) in [
+        ("accounts.outbound_bytes_max", accounts.outbound_bytes_max),
+        ("accounts.retained_bytes_max", accounts.retained_bytes_max),
+    ] {
+        if bytes < accounts.packet_bytes_max {
+            let packet = accounts.packet_bytes_max;
+            let problem =
+                format!("is {bytes}; at least accounts.packet_bytes_max ({packet}) is needed, or no such packet fits");
+            return broken(key, None, problem);
+        }
     }
     // Semantics 4.8 and 4.9: what cannot begin before the caller must be answered is never sent.
     let begin = config.timing.begin();

@@ -89,6 +89,30 @@ section! {
 }
 
 section! {
+    /// What service accounts have (truetwin account add): Home Assistant, Zigbee2MQTT, a person with MQTT Explorer.
+    AccountsSettings {
+        /// Connections of all accounts at once, apart from those of devices. One more is refused as busy.
+        connections_max: usize = 64, within(1, 1_000);
+        /// Connections of one account at once. One more is refused as busy; one with the same client id takes its place.
+        connections_each_max: usize = 16, within(1, 1_000);
+        /// The largest MQTT packet of an account; a larger one ends its connection. Zigbee2MQTT tells of all devices in one.
+        packet_bytes_max: usize = 1_048_576, within(4_096, 16_777_216);
+        /// QoS 1 messages of a connection that may wait for their acknowledgement, in each direction. At the limit the rest
+        /// waits.
+        inflight_max: u16 = 100, within(1, 1_000);
+        /// Subscriptions of one connection. One more is refused; Home Assistant has some for each entity.
+        subscriptions_max: usize = 4_096, within(1, 100_000);
+        /// Bytes that may wait for one connection. At the limit messages of QoS 0 are dropped and counted; for one of QoS 1
+        /// the connection is closed, so that nothing is lost in silence.
+        outbound_bytes_max: usize = 4_194_304, within(4_096, 268_435_456);
+        /// Retained messages of all accounts. A publish that would add one more is refused.
+        retained_max: usize = 10_000, within(0, 1_000_000);
+        /// Bytes of retained messages of all accounts, in memory and in the journal. A publish beyond them is refused.
+        retained_bytes_max: usize = 16_777_216, within(4_096, 268_435_456);
+    }
+}
+
+section! {
     /// Where MCP clients, Prometheus and health checks connect.
     Http {
         /// The address. Port 0 takes a free one. Beyond loopback only where tokens are required (below).

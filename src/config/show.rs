@@ -34,6 +34,7 @@ pub(super) fn example() -> String {
     let config = Config::default();
     documented(&mut out, "", &config.top, "");
     documented(&mut out, "mqtt", &config.mqtt, "");
+    documented(&mut out, "accounts", &config.accounts, "");
     documented(&mut out, "http", &config.http, "");
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
@@ -59,6 +60,7 @@ pub(super) fn in_force(config: &Config) -> String {
     let mut out = String::new();
     plain(&mut out, "", &config.top);
     plain(&mut out, "mqtt", &config.mqtt);
+    plain(&mut out, "accounts", &config.accounts);
     plain(&mut out, "http", &config.http);
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);

@@ -15,6 +15,7 @@ mod observer;
 mod owner;
 mod points;
 mod recovered;
+mod retained;
 mod settings;
 
 use std::{
@@ -36,7 +37,7 @@ use crate::{
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
+    data::{self, Accounts, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
     endpoint::{self, Outside},
@@ -117,6 +118,8 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Service accounts.
+    pub accounts: Accounts,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
     /// The bearer tokens of HTTP clients.
@@ -160,10 +163,12 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
+        let (journal, mut recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
-        let access = Arc::new(Doorkeeper::new(credentials.clone()));
-        let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
+        let accounts = data.accounts();
+        let access = Arc::new(Doorkeeper::new(credentials.clone(), accounts.clone()));
+        let memory = retained::memory(journal.clone(), std::mem::take(&mut recovered.retained));
+        let (broker, heard) = broker::start_with(mqtt, access, settings::door(&config), memory).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
@@ -195,6 +200,7 @@ impl Hub {
             fleet,
             broker,
             credentials,
+            accounts,
             endpoints,
             tokens,
             journal: journal.clone(),

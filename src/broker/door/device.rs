@@ -43,7 +43,7 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
             return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
         }
         if publish.qos == 1 {
-            state.refuse(publish.packet_id, core.now_ms(), Reason::NotAuthorized);
+            state.refuse(publish.packet_id, Reason::NotAuthorized);
             state.acknowledge(conn.version);
         }
         return Ok(Flow::On);
