@@ -24,7 +24,9 @@
 //!
 //! # What each part must not know
 //!
-//! The twin knows no clock, no runtime, no JSON. The broker knows nothing of devices but names. Only [`answer`] has
+//! The twin knows no clock, no runtime, no JSON: so what reaches it can be recorded ([`recorder`]) and lived again by `truetwin
+//! replay` ([`recording`]), also what a seed of the simulator did. The broker knows nothing of devices but names, and of service accounts
+//! what [`topics`] they may read and write. Only [`answer`] has
 //! sentences; only [`metrics`] names metrics; only `broker::router` names rumqttd; only [`serve`] knows all parts. No
 //! module uses one above it; `tests/layers.rs` holds the table.
 //!
@@ -33,6 +35,7 @@
 //! | to add | touch | held by |
 //! |---|---|---|
 //! | a setting | `config/schema.rs` | `tests/config.rs` |
+//! | an input, a decision, or a field of one | [`twin::input`], `recording/form`, [`recording::words`] | the compiler, the round trip in `recording/form/tests.rs` |
 //! | a metric | [`metrics`], a panel in `grafana/` | `tests/metrics.rs`, `tests/clients/test_grafana.py` |
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
@@ -42,6 +45,7 @@
 //! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
 //! | what an access point does or wants | [`endpoint`], a fake of it in `tests/endpoints/` | `tests/endpoints.rs` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
+//! | what a service account may or is told | [`topics`], `broker/relay`, `broker/door/account.rs` | `tests/door/accounts.rs`, `tests/clients/test_accounts.py` |
 //! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |
 //! | a fault of the simulator | `sim/fault.rs`, a row of the fault table | `tests/sim_faults.rs`, `tests/faults.rs`, `tests/twin_rules/faults.rs` |
@@ -68,6 +72,8 @@ pub mod metrics;
 pub mod names;
 pub mod property;
 pub mod random;
+pub mod recorder;
+pub mod recording;
 pub mod serve;
 pub mod sim;
 pub mod topics;

@@ -83,6 +83,8 @@ pub enum Command {
         /// The backup
         file: PathBuf,
     },
+    /// Step what a hub recorded (serve --record) through the twin again, and say where it decides otherwise; works without a hub
+    Replay(ReplayArgs),
     /// Set a property of a device, and say what became of it
     Set {
         /// Its id or name
@@ -285,6 +287,22 @@ pub struct ServeArgs {
     /// Where MCP clients connect, instead of http.listen; loopback only; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
+    /// Record what reaches each device's twin and what it decides, for truetwin replay, instead of recording.file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The recording
+    pub file: PathBuf,
+    /// Only this device
+    #[arg(long, value_name = "NAME", value_parser = device_id)]
+    pub device: Option<DeviceId>,
+    /// Print JSON objects instead, one a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `demo`.
@@ -442,6 +460,8 @@ mod tests {
             "truetwin audit",
             "truetwin backup /tmp/home.truetwin",
             "truetwin restore home.truetwin --data d",
+            "truetwin serve --record bug.jsonl",
+            "truetwin replay bug.jsonl --device lamp --json",
             "truetwin audit --caller kitchen --device lamp --tool switch_device --since 2h --failed --json",
             "truetwin audit stats --since 2026-11-30 --json",
             "truetwin audit --since 1d stats",

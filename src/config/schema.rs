@@ -189,7 +189,7 @@ section! {
         /// How long a person may take over a question that the client itself shows.
         form_ms: u32 = 60_000, within(1, 600_000);
         /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
-        /// of yours alone (chmod 600). Read at the start.
+        /// of yours alone (chmod 600). Read at the start. A path that is relative begins at this file.
         code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
         /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
         wrong_max: u32 = 5, within(1, 100);
@@ -208,6 +208,17 @@ section! {
         keep_days: u32 = 30, within(1, 3_650);
         /// Above so many MiB the oldest operations are deleted.
         size_max_mib: u32 = 256, within(8, 65_536);
+    }
+}
+
+section! {
+    /// What reaches each device's twin and what it decides, for truetwin replay. For the day on which something goes wrong: it
+    /// tells who was home, so the file is its owner's alone, and a device with a sensitive property is left out.
+    Recording {
+        /// The file. Without one nothing is recorded. A path that is relative begins at this file.
+        file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// At so many MiB the recording ends.
+        size_max_mib: u32 = 64, within(1, 65_536);
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn example() -> String {
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
     documented(&mut out, "journal", &config.journal, "");
+    documented(&mut out, "recording", &config.recording, "");
     documented(&mut out, "confirm", &config.confirm, "");
     documented(&mut out, &format!("{CALLERS}.http"), &sample_caller(), "# ");
     documented(&mut out, &format!("[{ENDPOINT}]"), &sample_endpoint(), "# ");
@@ -65,6 +66,7 @@ pub(super) fn in_force(config: &Config) -> String {
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
     plain(&mut out, "journal", &config.journal);
+    plain(&mut out, "recording", &config.recording);
     plain(&mut out, "confirm", &config.confirm);
     for (name, caller) in [("http", &config.callers.http), ("stdio", &config.callers.stdio)] {
         if *caller != CallerText::default() {

@@ -240,6 +240,16 @@ impl fmt::Debug for Credentials {
     }
 }
 
+/// The devices that have a password in a folder whose lock somebody else may hold; `None`: there is no such file.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn device_names(folder: &Path) -> Result<Option<Vec<DeviceId>>, Error> {
+    let path = folder.join(DEVICES);
+    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    Ok(Some(decode(&path, &text)?.into_keys().collect()))
+}
+
 /// A new secret with what is kept of it.
 pub(super) fn new_secret() -> Result<(Secret, Hashed), Error> {
     let secret = file::hex(&file::random::<SECRET_BYTES>()?);

@@ -41,7 +41,7 @@ use std::{
 pub use self::{
     accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof},
     chosen::{CHOSEN_CHARS_MIN, Chosen},
-    credentials::{Credentials, DEVICES_MAX, Secret},
+    credentials::{Credentials, DEVICES_MAX, Secret, device_names},
     endpoints::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
     },
