@@ -30,9 +30,7 @@ async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option
         Request::TokenAdd { name: name.to_owned(), devices: listed(devices), read: listed(read), language: None };
     match ask(house, request).await {
         control::Response::Token { token, .. } => token.reveal().to_owned(),
-        other @ (control::Response::Account { .. }
-        | control::Response::Accounts { .. }
-        | control::Response::Device { .. }
+        other @ (control::Response::Device { .. }
         | control::Response::Devices { .. }
         | control::Response::Removed { .. }
         | control::Response::Answer { .. }

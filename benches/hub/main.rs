@@ -9,6 +9,7 @@
 
 mod books;
 mod deaths;
+#[allow(dead_code, reason = "the load, tests/load.rs, has a use for more of it")]
 mod device;
 mod echo;
 mod figures;
@@ -18,6 +19,7 @@ mod load;
 mod mcp;
 mod memory;
 mod mqtt;
+#[allow(dead_code, reason = "as above")]
 mod process;
 mod reports;
 
