@@ -7,6 +7,8 @@ mod support;
 
 #[path = "door/accounts.rs"]
 mod accounts;
+#[path = "door/accounts_random.rs"]
+mod accounts_random;
 #[path = "door/bus.rs"]
 mod bus;
 #[path = "door/clients.rs"]
@@ -17,6 +19,8 @@ mod commands;
 mod deaths;
 #[path = "door/ends.rs"]
 mod ends;
+#[path = "door/floods.rs"]
+mod floods;
 #[path = "door/held_back.rs"]
 mod held_back;
 #[path = "door/limits.rs"]
@@ -27,3 +31,5 @@ mod logins;
 mod reports;
 #[path = "door/rights.rs"]
 mod rights;
+#[path = "door/tls.rs"]
+mod tls;
