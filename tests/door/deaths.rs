@@ -41,6 +41,8 @@ async fn reports(mut device: Client, stop: tokio::sync::watch::Receiver<bool>) -
         }
     }
     device.send(&[0xE0, 0]).await;
+    // Closed with unread commands in it, the goodbye might be reset away.
+    while device.next().await.is_some() {}
     acknowledged
 }
 

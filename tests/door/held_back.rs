@@ -7,7 +7,13 @@ use crate::support::*;
 
 /// Small packets, so that little is enough to use up what there is.
 fn settings() -> Settings {
-    Settings { packet_bytes_max: 1024, credit_bytes: 16 * 1024, inflight_max: 100, ..Settings::default() }
+    Settings {
+        packet_bytes_max: 1024,
+        connect_bytes_max: 1024,
+        credit_bytes: 16 * 1024,
+        inflight_max: 100,
+        ..Settings::default()
+    }
 }
 
 /// Waits for something that the broker can be asked for.
