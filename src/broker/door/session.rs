@@ -233,13 +233,16 @@ impl Session {
             if at >= known_bytes {
                 let now_ms = self.core.now_ms();
                 self.conn.heard(now_ms);
-                if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s) {
-                    count(&self.core.totals.slowed);
-                    self.pause = Some(Box::pin(tokio::time::sleep(Duration::from_millis(pause_ms))));
-                    flow = Flow::Slowed;
-                    break;
+                // As many acknowledgements come as messages went out: they are no flood of the account's making.
+                if self.conn.account().is_none() || !matches!(packet, Packet::PubAck(_)) {
+                    if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s) {
+                        count(&self.core.totals.slowed);
+                        self.pause = Some(Box::pin(tokio::time::sleep(Duration::from_millis(pause_ms))));
+                        flow = Flow::Slowed;
+                        break;
+                    }
+                    self.rate.used(now_ms, per_s);
                 }
-                self.rate.used(now_ms, per_s);
             }
             let waits = flow == Flow::HeldBack && matches!(packet, Packet::Publish(_));
             if waits || self.handle(&packet)? == Flow::HeldBack {
