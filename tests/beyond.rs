@@ -212,7 +212,7 @@ fn every_setting_that_has_to_do_with_a_secret_names_a_file_or_a_variable() {
     about.sort_unstable();
     about.dedup();
     // `tokens` says whether tokens are wanted; `url` is a secret with its token in it, and then the file has to be the owner's alone.
-    assert_eq!(about, ["code_file", "tls_key_file", "token_file", "tokens", "url"]);
+    assert_eq!(about, ["code_file", "tls_key_file", "token_env", "token_file", "tokens", "url"]);
 }
 
 #[test]
