@@ -30,6 +30,7 @@ use crate::{
     journal::Journal,
     metrics::{InFlight, Metrics},
     property::{Description, DeviceId, PropertyName, Value},
+    recorder::{Recorder, Track},
     twin::{
         Hears, Twin,
         input::{Command, Effect, Found, Input, Left, Memory, Report},
@@ -54,6 +55,8 @@ pub struct Context {
     pub settings: Settings,
     /// Where operations and set points are written down; without one nothing is.
     journal: Option<Journal>,
+    /// Where what reaches the twins is recorded, if its owner wants that.
+    recorder: Option<Arc<Recorder>>,
     /// What is owed to callers (semantics 6.3).
     owed: Mutex<Owed>,
     /// Numbers the commands whose writing the hub wants to hear of.
@@ -87,13 +90,19 @@ impl Context {
         let (asks, asked) = mpsc::channel(ASKS_MAX);
         let asked = Mutex::new(Some(asked));
         let (owed, tickets) = (Mutex::default(), AtomicU64::new(1));
-        Self { broker, metrics, identity, settings, journal: None, owed, tickets, asks, asked }
+        Self { broker, metrics, identity, settings, journal: None, recorder: None, owed, tickets, asks, asked }
     }
 
     /// The same with a journal, if there is one.
     #[must_use]
     pub fn with_journal(self, journal: Option<Journal>) -> Self {
         Self { journal, ..self }
+    }
+
+    /// The same with a recording, if there is one.
+    #[must_use]
+    pub fn with_recorder(self, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// What is owed to callers, over all devices.
@@ -313,6 +322,7 @@ pub struct Device {
 pub struct State {
     me: ActorRef<DeviceMsg>,
     twin: Twin,
+    track: Track,
     replies: BTreeMap<OpId, Waiting>,
     book: Book,
     followed: told::Followed,
@@ -335,8 +345,10 @@ impl Device {
     fn feed(&self, state: &mut State, now: Instant, input: Input) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
+            let mut taking = state.track.takes(now, &input);
             state.twin.apply(now, input);
             while let Some(effect) = state.twin.poll() {
+                taking.decided(&effect);
                 if let Some(follow_up) = self.carry_out(state, now, effect) {
                     inputs.push(follow_up);
                 }
@@ -474,6 +486,7 @@ impl Actor for Device {
         let mut state = State {
             me: me.clone(),
             twin: Twin::new(self.id.clone(), self.context.settings.clone()),
+            track: self.context.recorder.as_ref().map(|recorder| recorder.track(&self.id)).unwrap_or_default(),
             replies: BTreeMap::new(),
             book: Book::new(self.context.journal.clone()),
             followed: told::Followed::default(),
@@ -483,6 +496,7 @@ impl Actor for Device {
             in_flight: Vec::new(),
             timer: None,
         };
+        state.track.begins(now(), &self.context.settings);
         if let Some(memory) = self.shared.take_memory(&self.id) {
             let now = now();
             state.session = memory.session.clone();

@@ -24,7 +24,8 @@
 //!
 //! # What each part must not know
 //!
-//! The twin knows no clock, no runtime, no JSON. The broker knows nothing of devices but names. Only [`answer`] has
+//! The twin knows no clock, no runtime, no JSON: so what reaches it can be recorded ([`recorder`]) and lived again by `truetwin
+//! replay` ([`recording`]), also what a seed of the simulator did. The broker knows nothing of devices but names. Only [`answer`] has
 //! sentences; only [`metrics`] names metrics; only `broker::router` names rumqttd; only [`serve`] knows all parts. No
 //! module uses one above it; `tests/layers.rs` holds the table.
 //!
@@ -33,6 +34,7 @@
 //! | to add | touch | held by |
 //! |---|---|---|
 //! | a setting | `config/schema.rs` | `tests/config.rs` |
+//! | an input, a decision, or a field of one | [`twin::input`], `recording/form`, [`recording::words`] | the compiler, the round trip in `recording/form/tests.rs` |
 //! | a metric | [`metrics`], a panel in `grafana/` | `tests/metrics.rs`, `tests/clients/test_grafana.py` |
 //! | an outcome, refusal, reason | [`twin::words`], `twin/semantics.md`, [`answer`] | `tests/catalogue.rs` |
 //! | a rule of the twin | `twin/semantics.md`, [`twin`] | `tests/twin_rules.rs`, `tests/twin_histories.rs` |
@@ -68,6 +70,9 @@ pub mod metrics;
 pub mod names;
 pub mod property;
 pub mod random;
+pub mod recorder;
+pub mod recording;
 pub mod serve;
 pub mod sim;
+pub mod topics;
 pub mod twin;

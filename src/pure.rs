@@ -4,6 +4,7 @@
 
 pub mod dialect;
 pub mod property;
+pub mod recording;
 pub mod twin;
 
 #[path = "fleet/policy.rs"]

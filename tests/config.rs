@@ -33,6 +33,24 @@ fn the_example_holds_the_defaults() {
 }
 
 #[test]
+fn all_mistakes_of_a_file_are_told_at_once() {
+    let error = |text: &str| Config::parse("f", text).unwrap_err().to_string();
+    let text = "langauge = \"en\"\n[timing]\nack_ms = \"soon\"\nbroker_ms = 0\n[mqtt]\nlisten = 3\n";
+    let told = error(text);
+    assert!(told.starts_with("4 mistakes:\n  f:1:1: unknown key langauge"), "{told}");
+    for place in ["f:3:10", "f:4:13", "f:6:10"] {
+        assert!(told.contains(place), "{place}: {told}");
+    }
+    // The rules between settings as well.
+    let told = error("[http]\nlisten = \"0.0.0.0:80\"\n[confirm]\nearliest_ms = 100\nlatest_ms = 50\n");
+    assert!(told.starts_with("2 mistakes:") && told.contains("f:2:10") && told.contains("f:5:13"), "{told}");
+    // A file that is wrong from end to end does not flood its reader.
+    let told = error(&(0..1_000).map(|number| format!("k{number} = 1\n")).collect::<String>());
+    assert!(told.starts_with("1000 mistakes:") && told.ends_with("and 980 more"), "{told}");
+    assert_eq!(told.lines().count(), 22);
+}
+
+#[test]
 fn the_device_in_the_example_can_be_uncommented() {
     let is_sample = |line: &&str| line.starts_with("# [") || line.starts_with("# ") && line.contains(" = ");
     let example = Config::example();

@@ -4,8 +4,12 @@
 use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
 use truetwin::{
-    data::{DataFolder, ENDPOINTS_MAX, Error, HubJson, Secret, StoredEndpoint, URL_BYTES_MAX, read_hub_json},
+    data::{
+        ACCOUNTS_MAX, DataFolder, ENDPOINTS_MAX, Error, HubJson, Proof, Secret, StoredEndpoint, URL_BYTES_MAX,
+        read_hub_json,
+    },
     property::DeviceId,
+    topics::Rights,
 };
 
 fn id(name: &str) -> DeviceId {
@@ -250,5 +254,89 @@ fn endpoints_have_bounds_and_a_damaged_file_is_named_without_its_tokens() {
         let error = DataFolder::open(path.path()).unwrap_err().to_string();
         assert!(error.contains("endpoints.json") && error.contains(expected), "{error}");
         assert!(!error.contains("sec."), "{error}");
+    }
+}
+
+fn rights() -> Rights {
+    Rights::new(&["zigbee2mqtt/#"], &["zigbee2mqtt/+/set"]).unwrap()
+}
+
+/// Whether this is the password of that account; of one that somebody chose, slowly.
+fn is_right(folder: &DataFolder, name: &str, password: &[u8]) -> bool {
+    folder.accounts().login(name, password).is_some_and(|login| match login.proof {
+        Proof::Seen(right) => right,
+        Proof::Slow(chosen) => chosen.is_of(password),
+    })
+}
+
+#[test]
+fn an_account_is_kept_over_a_restart_with_its_rights_and_no_password() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    let made = folder.accounts().add(&id("z2m"), rights(), None).unwrap().expect("a password was made");
+    let chosen = Secret::new("correct horse".into());
+    assert!(folder.accounts().add(&id("me"), rights(), Some(&chosen)).unwrap().is_none());
+    assert!(matches!(folder.accounts().add(&id("me"), rights(), None), Err(Error::AccountExists(_))));
+    let short = Secret::new("horse".into());
+    assert!(matches!(folder.accounts().add(&id("you"), rights(), Some(&short)), Err(Error::Password(_))));
+    assert_eq!(mode(&path.path().join("accounts.json")), 0o600);
+    let content = std::fs::read_to_string(path.path().join("accounts.json")).unwrap();
+    for shown in [content, format!("{folder:?}"), format!("{:?}", folder.accounts().list())] {
+        assert!(shown.contains("z2m") && !shown.contains(made.reveal()) && !shown.contains("horse"), "{shown}");
+    }
+    let forgotten = folder.accounts();
+    drop(folder);
+    let folder = DataFolder::open(path.path()).unwrap();
+    assert!(matches!(forgotten.remove(&id("me")), Err(Error::Closed { .. })), "a forgotten clone writes nothing");
+    assert!(is_right(&folder, "z2m", made.reveal().as_bytes()) && is_right(&folder, "me", b"correct horse"));
+    assert!(!is_right(&folder, "z2m", b"correct horse") && !is_right(&folder, "me", made.reveal().as_bytes()));
+    assert!(!is_right(&folder, "me", &[b'a'; 70_000]) && !is_right(&folder, "nobody", b""));
+    assert_eq!(*folder.accounts().get(&id("me")).unwrap().rights, rights());
+    let new = folder.accounts().rotate(&id("me"), None).unwrap().unwrap();
+    assert!(is_right(&folder, "me", new.reveal().as_bytes()) && !is_right(&folder, "me", b"correct horse"));
+    folder.accounts().remove(&id("me")).unwrap();
+    assert!(!is_right(&folder, "me", new.reveal().as_bytes()));
+    assert!(matches!(folder.accounts().rotate(&id("me"), None), Err(Error::UnknownAccount(_))));
+}
+
+#[test]
+fn nobody_is_a_device_and_an_account() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    folder.credentials().add(&id("lamp")).unwrap();
+    folder.accounts().add(&id("ha"), rights(), None).unwrap();
+    assert!(matches!(folder.accounts().add(&id("lamp"), rights(), None), Err(Error::NameOfDevice(_))));
+    assert!(matches!(folder.credentials().add(&id("ha")), Err(Error::NameOfAccount(_))));
+    assert!(matches!(folder.credentials().add_all(&[id("fan"), id("ha")]), Err(Error::NameOfAccount(_))));
+    assert_eq!(folder.credentials().list(), [id("lamp")], "all of them or none");
+    drop(folder);
+    let file = path.path().join("accounts.json");
+    let both = std::fs::read_to_string(&file).unwrap().replace("\"ha\"", "\"lamp\"");
+    std::fs::write(&file, both).unwrap();
+    let error = DataFolder::open(path.path()).unwrap_err().to_string();
+    assert!(error.contains("accounts.json") && error.contains("lamp is a device, too"), "{error}");
+}
+
+#[test]
+fn accounts_have_a_bound_and_a_damaged_file_is_named() {
+    let path = tempfile::tempdir().unwrap();
+    let folder = DataFolder::open(path.path()).unwrap();
+    for number in 0..ACCOUNTS_MAX {
+        folder.accounts().add(&id(&format!("a{number}")), rights(), None).unwrap();
+    }
+    assert!(matches!(folder.accounts().add(&id("more"), rights(), None), Err(Error::TooManyAccounts)));
+    drop(folder);
+    let file = path.path().join("accounts.json");
+    let good = std::fs::read_to_string(&file).unwrap();
+    for (damage, expected) in [
+        (good.replace("\"a0\"", "\"A 0\""), "no device id"),
+        (good.replace("\"version\": 1", "\"version\": 2"), "version 2"),
+        (good.replace("zigbee2mqtt/+/set", "truetwin/+/command"), "only the hub and each device itself may write"),
+        (good.replacen("\"sha256\": \"", "\"sha256\": \"x", 1), "hash of a0"),
+        (good[..good.len() / 2].to_owned(), "line"),
+    ] {
+        std::fs::write(&file, &damage).unwrap();
+        let error = DataFolder::open(path.path()).unwrap_err().to_string();
+        assert!(error.contains("accounts.json") && error.contains(expected), "{error}");
     }
 }

@@ -5,6 +5,8 @@
 #[path = "door/support.rs"]
 mod support;
 
+#[path = "door/accounts.rs"]
+mod accounts;
 #[path = "door/bus.rs"]
 mod bus;
 #[path = "door/clients.rs"]

@@ -27,6 +27,9 @@ const TOKEN_DECODED: &str = "sEcrEtRelAyTokEn+0123456789abcdef";
 const MISTYPED: &str = "mIstYpedTokEn0123456789abcdefghij";
 const BEARER: &str = "bEarErTokEn0123456789abcdefghijkl";
 const WRONG_PASSWORD: &str = "wRongPasswOrd0123456789abcdefghi";
+/// The password that somebody chose for a service account; and one that is too short to be taken.
+const CHOSEN: &str = "cHosEnPasswOrd 热水";
+const SHORT: &str = "sHOrtpw";
 /// A code that is spoken.
 const CODE: &str = "481516";
 
@@ -155,7 +158,7 @@ fn searched(relay: u16) {
     let [dotenv, broken] = [dotenv, broken].map(|file| file.to_str().unwrap().to_owned());
     let user_request =
         json!({"device": "lamp", "to": "off", "user_request": format!("{CODE} {TOKEN_DECODED}")}).to_string();
-    let commands: [(&[&str], &str); 13] = [
+    let commands: [(&[&str], &str); 17] = [
         (&["endpoint", "add", "bedroom"], &url),
         (&["endpoint", "add", "hall"], &mistyped),
         (&["endpoint", "list"], ""),
@@ -164,6 +167,10 @@ fn searched(relay: u16) {
         (&["import", &dotenv], ""),
         (&["import", &broken], ""),
         (&["import", "-"], &mistyped),
+        (&["account", "add", "me", "--read", "#", "--ask"], CHOSEN),
+        (&["account", "add", "you", "--read", "#", "--ask"], SHORT),
+        (&["account", "rotate", "me", "--ask", "--json"], CHOSEN),
+        (&["account", "list"], ""),
         (&["call", "switch_device", &user_request], ""),
         (&["dispute", "lamp", "--note", CODE], ""),
         (&["audit"], ""),
@@ -217,8 +224,20 @@ fn searched(relay: u16) {
     shown.push(("the hub's own files".to_owned(), files_of(&data)));
 
     let token_encoded = TOKEN.replace("%2B", "%2b");
-    let secrets =
-        [TOKEN, &token_encoded, TOKEN_DECODED, MISTYPED, BEARER, &bearer, WRONG_PASSWORD, CODE, &password, &code];
+    let secrets = [
+        TOKEN,
+        &token_encoded,
+        TOKEN_DECODED,
+        MISTYPED,
+        BEARER,
+        &bearer,
+        WRONG_PASSWORD,
+        CODE,
+        &password,
+        &code,
+        CHOSEN,
+        SHORT,
+    ];
     let mut leaks = Vec::new();
     for (what, text) in &shown {
         for secret in secrets {

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use tokio::net::TcpListener;
-use truetwin::broker::{self, Access, FromDevice};
+use truetwin::broker::{self, Access, Answer, FromDevice};
 
 use crate::mqtt::{Link, Packet};
 
@@ -77,8 +77,8 @@ impl Echo {
 struct Everybody;
 
 impl Access for Everybody {
-    fn admits(&self, _: &str, _: &[u8]) -> bool {
-        true
+    fn admits(&self, _: &str, _: &[u8]) -> Answer {
+        true.into()
     }
 }
 

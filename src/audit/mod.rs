@@ -18,7 +18,7 @@
 //!
 //! A full disk loses records and nothing else: they are counted (`truetwin_audit_lost_total`) and told in the log. A line that a
 //! power cut tore is skipped by whoever reads, with a note; the next record begins on a line of its own. Lines are handed to
-//! the system at once and brought to the disk at least every five seconds and when the hub stops.
+//! the system at once (within 50 ms where hundreds come in a second) and brought to the disk at least every five seconds and when the hub stops.
 //!
 //! # The form of a line
 //!

@@ -26,6 +26,11 @@ const TOGETHER_MAX: u64 = 64;
 /// Records in memory.
 const RECENT_MAX: usize = 512;
 
+/// How long records are collected where they come in less than [`DENSE`]: nobody pays for waking the thread then, and a process
+/// that is killed loses the records of so long at most. Calls of people come seldom and are written at once.
+const COLLECT: Duration = Duration::from_millis(50);
+const DENSE: Duration = Duration::from_millis(5);
+
 /// How long what was written may be with the system before it is brought to the disk.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
@@ -214,8 +219,9 @@ impl Out {
 /// The writer's thread: until nobody can send any more.
 fn write(folder: &Path, records: &Receiver<Arc<Record>>, counts: &Counting) {
     let mut out: Option<Out> = None;
-    let mut unsynced: Option<Instant> = None;
+    let (mut unsynced, mut wrote) = (None::<Instant>, None::<Instant>);
     loop {
+        let mut collects = false;
         let wait = unsynced.map_or(Duration::from_secs(3_600), |since| SYNC_EVERY.saturating_sub(since.elapsed()));
         match records.recv_timeout(wait) {
             Ok(record) => {
@@ -226,6 +232,8 @@ fn write(folder: &Path, records: &Receiver<Arc<Record>>, counts: &Counting) {
                     lines.extend(more.line());
                     count += 1;
                 }
+                collects = count < TOGETHER_MAX && wrote.is_some_and(|at| at.elapsed() < DENSE);
+                wrote = Some(Instant::now());
                 // After an error the file is opened anew, so that a line that was written in part is ended.
                 let written = match out.take() {
                     Some(open) => Ok(open),
@@ -247,6 +255,9 @@ fn write(folder: &Path, records: &Receiver<Arc<Record>>, counts: &Counting) {
         if unsynced.is_some_and(|since| since.elapsed() >= SYNC_EVERY) {
             sync(out.as_ref());
             unsynced = None;
+        }
+        if collects {
+            std::thread::sleep(COLLECT);
         }
     }
     sync(out.as_ref());

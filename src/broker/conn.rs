@@ -21,6 +21,7 @@ use super::{
     core::{Core, Newcomer, lock},
     counters::count,
     door::codec::{Reason, encode},
+    relay::{Account, AccountState},
     rivals::{Origin, Rivals},
 };
 
@@ -33,6 +34,7 @@ const STEPS_BACK: u8 = 6;
 pub(super) type Place = OwnedPermit<FromDevice>;
 
 pub(super) struct Conn {
+    /// Who it is: the device's or the account's name.
     pub(super) device: Arc<str>,
     pub(super) number: u64,
     pub(super) version: MqttVersion,
@@ -42,11 +44,14 @@ pub(super) struct Conn {
     pub(super) packet_bytes_max: usize,
     /// Where it came from.
     pub(super) origin: Origin,
+    /// Its role, if it is no device's.
+    account: Option<Account>,
     heard_ms: AtomicU64,
     state: Mutex<State>,
 }
 
 /// What changes, under the connection's lock.
+#[derive(Default)]
 pub(super) struct State {
     /// Bytes that wait for the socket.
     pub(super) out: Vec<u8>,
@@ -74,6 +79,8 @@ pub(super) struct State {
     pub(super) closed: Option<Closed>,
     /// The will, and the places for telling it and the end; there until it has ended.
     pub(super) end: Option<End>,
+    /// What an account has; there until it has ended.
+    pub(super) account: Option<Box<AccountState>>,
 }
 
 /// What is needed to tell a connection's end, kept from its beginning so that it can always be told.
@@ -88,6 +95,8 @@ pub(super) struct Command {
     ends_at: u64,
     pub(super) ticket: u64,
     pub(super) place: Place,
+    /// Its bytes, if accounts may want to see it.
+    pub(super) seen: Option<Bytes>,
 }
 
 struct Slot {
@@ -103,34 +112,51 @@ enum Fate {
 }
 
 impl Conn {
-    pub(super) fn new(
+    /// A device's connection, with the places for telling its end.
+    pub(super) fn of_device(
         newcomer: Newcomer,
         number: u64,
         rivals: Rivals,
         [will_place, end_place]: [Place; 2],
+        will: Option<Bytes>,
         now_ms: u64,
     ) -> Self {
-        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max, will } = newcomer;
-        let end = End { will, will_place, end_place };
-        let state = State {
-            out: Vec::new(),
-            queued_bytes: 0,
-            written_bytes: 0,
-            commands: VecDeque::new(),
-            window: VecDeque::new(),
-            first_slot: 0,
-            waker: None,
-            steps_back: 0,
-            rivals,
-            held_back: false,
-            subscribed: false,
-            closing: None,
-            closed: None,
-            end: Some(end),
-        };
+        let state = State { rivals, end: Some(End { will, will_place, end_place }), ..State::default() };
+        Self::new(newcomer, number, None, state, now_ms)
+    }
+
+    /// An account's connection.
+    pub(super) fn of_account(
+        newcomer: Newcomer,
+        number: u64,
+        account: Account,
+        state: AccountState,
+        now_ms: u64,
+    ) -> Self {
+        let state = State { account: Some(Box::new(state)), ..State::default() };
+        Self::new(newcomer, number, Some(account), state, now_ms)
+    }
+
+    fn new(newcomer: Newcomer, number: u64, account: Option<Account>, state: State, now_ms: u64) -> Self {
+        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max } = newcomer;
         let silence_ms = u64::from(keep_alive_s) * 1500;
         let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
-        Self { device, number, version, silence_ms, packet_bytes_max, origin, heard_ms, state }
+        Self { device, number, version, silence_ms, packet_bytes_max, origin, account, heard_ms, state }
+    }
+
+    /// Its role, if it is an account's.
+    pub(super) fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
+    }
+
+    /// What became of an account's publish is known: it is acknowledged, in order.
+    pub(super) fn settle_publish(&self, slot: u64, taken: bool) {
+        let mut state = self.state();
+        if state.closed.is_none() {
+            state.settle(slot, if taken { Fate::Taken } else { Fate::Refused(Reason::ImplementationSpecific) });
+            state.acknowledge(self.version);
+            state.wake();
+        }
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -178,6 +204,11 @@ impl State {
     pub(super) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.out.len();
         write(&mut self.out);
+        self.filled(before);
+    }
+
+    /// Something was appended to `out`, which had so many bytes before.
+    pub(super) fn filled(&mut self, before: usize) {
         self.queued_bytes += (self.out.len() - before) as u64;
     }
 
@@ -188,10 +219,16 @@ impl State {
     }
 
     /// Appends a command, whose fate will be told.
-    pub(super) fn put_command(&mut self, ticket: u64, place: Place, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn put_command(
+        &mut self,
+        ticket: u64,
+        place: Place,
+        seen: Option<Bytes>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         self.put(write);
         self.steps_back = 0;
-        self.commands.push_back(Command { ends_at: self.queued_bytes, ticket, place });
+        self.commands.push_back(Command { ends_at: self.queued_bytes, ticket, place, seen });
         self.wake();
     }
 
@@ -277,11 +314,20 @@ struct Pending {
     /// The slot in the connection's window; none for QoS 0.
     slot: Option<u64>,
     cost_bytes: usize,
+    /// The topic's last part and the report's bytes, if accounts may want to see it once it has been taken in.
+    seen: Option<(&'static str, Bytes)>,
 }
 
 impl Receipt {
     pub(super) fn new(core: &Arc<Core>, conn: &Arc<Conn>, slot: Option<u64>, cost_bytes: usize) -> Self {
-        Self(Some(Pending { core: core.clone(), conn: conn.clone(), slot, cost_bytes }))
+        Self(Some(Pending { core: core.clone(), conn: conn.clone(), slot, cost_bytes, seen: None }))
+    }
+
+    /// Accounts are to see the report once it has been taken in.
+    pub(super) fn seen(&mut self, part: &'static str, payload: &Bytes) {
+        if let Some(pending) = &mut self.0 {
+            pending.seen = Some((part, payload.clone()));
+        }
     }
 
     /// For what needs none.
@@ -331,5 +377,8 @@ impl Pending {
             }
         }
         self.core.credits.give(self.cost_bytes);
+        if let (Fate::Taken, Some((part, payload))) = (fate, self.seen) {
+            self.core.show(&self.conn.device, part, payload, u8::from(self.slot.is_some()));
+        }
     }
 }

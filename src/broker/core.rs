@@ -20,9 +20,11 @@ use super::{
     credits::Credits,
     door::codec::encode,
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
+    relay::{Memory, Message, Relay},
     rivals::{Origin, Rivals},
     router::Line,
 };
+use crate::topics::DEVICES;
 
 /// Locks. Nothing here panics while it holds a lock; were it so, the state would still be whole enough to go on.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -50,6 +52,8 @@ pub(super) struct Core {
     pub(super) tasks: TaskTracker,
     /// Closed devices that may still read why.
     pub(super) farewells: Semaphore,
+    /// Messages among accounts, and from devices to them.
+    pub(super) relay: Relay,
     hub: WeakSender<FromDevice>,
     devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
     next_connection: AtomicU64,
@@ -71,14 +75,13 @@ pub(super) struct Order {
     not_after: Option<Instant>,
 }
 
-/// What a handshake found out about a device that may come in.
+/// What a handshake found out about a client that may come in.
 pub(super) struct Newcomer {
     pub(super) device: Arc<str>,
     pub(super) version: MqttVersion,
     pub(super) origin: Origin,
     pub(super) keep_alive_s: u16,
     pub(super) packet_bytes_max: usize,
-    pub(super) will: Option<Bytes>,
 }
 
 /// Why a device with good credentials cannot come in now.
@@ -91,7 +94,12 @@ pub(super) enum NoEntry {
 }
 
 impl Core {
-    pub(super) fn new(access: Arc<dyn Access>, settings: Settings, hub: WeakSender<FromDevice>) -> Self {
+    pub(super) fn new(
+        access: Arc<dyn Access>,
+        settings: Settings,
+        memory: Memory,
+        hub: WeakSender<FromDevice>,
+    ) -> Self {
         Self {
             access,
             totals: Totals::default(),
@@ -104,6 +112,7 @@ impl Core {
             bus_ended: CancellationToken::new(),
             tasks: TaskTracker::new(),
             farewells: Semaphore::new(settings.handshakes_max),
+            relay: Relay::new(&settings.accounts, memory),
             hub,
             devices: Mutex::default(),
             next_connection: AtomicU64::new(1),
@@ -135,8 +144,13 @@ impl Core {
 
     // ── who is connected ──
 
+    /// A number for a connection, never given twice.
+    pub(super) fn next_number(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Lets a device in: its older connection, if any, ends first.
-    pub(super) fn admit(&self, newcomer: Newcomer) -> Result<Arc<Conn>, NoEntry> {
+    pub(super) fn admit(&self, newcomer: Newcomer, will: Option<Bytes>) -> Result<Arc<Conn>, NoEntry> {
         let places = (self.place(), self.place(), self.place());
         let (Some(place), Some(will_place), Some(end_place)) = places else { return Err(NoEntry::Busy) };
         let now_ms = self.now_ms();
@@ -153,8 +167,8 @@ impl Core {
             }
             rivals = state.rivals;
         }
-        let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let conn = Arc::new(Conn::new(newcomer, number, rivals, [will_place, end_place], now_ms));
+        let number = self.next_number();
+        let conn = Arc::new(Conn::of_device(newcomer, number, rivals, [will_place, end_place], will, now_ms));
         if let Some(old) = old {
             self.end(&old, Closed::TakenOver);
         }
@@ -167,6 +181,9 @@ impl Core {
 
     /// Ends a connection, once: its unwritten commands are lost, its will and its end are told, its task is woken.
     pub(super) fn end(&self, conn: &Conn, why: Closed) {
+        if conn.account().is_some() {
+            return self.end_account(conn, why);
+        }
         let mut state = conn.state();
         let Some(end) = state.end.take() else { return };
         state.closed = Some(why);
@@ -179,6 +196,12 @@ impl Core {
         }
         let cargo = Cargo { place: end.end_place, receipt: None };
         self.tell(&conn.device, number, Kind::Disconnected(why), b"", cargo);
+        self.count_end(why);
+        state.wake();
+    }
+
+    /// Counts an end whose reason is counted.
+    pub(super) fn count_end(&self, why: Closed) {
         match why {
             Closed::TakenOver => count(&self.totals.takeovers),
             Closed::KeepAlive => count(&self.totals.keep_alive_expiries),
@@ -190,9 +213,10 @@ impl Core {
             | Closed::Lost
             | Closed::ForeignTopic
             | Closed::ReportRefused
-            | Closed::Stopped => {}
+            | Closed::Stopped
+            | Closed::QuotaExceeded => {}
+            Closed::SlowReader => count(&self.totals.slow_readers),
         }
-        state.wake();
     }
 
     /// Forgets a connection that has ended, unless another one has its place already.
@@ -205,6 +229,9 @@ impl Core {
 
     pub(super) fn kick(&self, device: &str) {
         self.kicks.fetch_add(1, Ordering::SeqCst);
+        for conn in self.of_account(device) {
+            self.end(&conn, Closed::Kicked);
+        }
         let mut devices = lock(&self.devices); // held until the end is told, so that a newcomer is told behind it
         if let Some(conn) = devices.remove(device) {
             self.end(&conn, Closed::Kicked);
@@ -222,7 +249,9 @@ impl Core {
 
     /// All connections, for the sweep.
     pub(super) fn connections(&self) -> Vec<Arc<Conn>> {
-        lock(&self.devices).values().cloned().collect()
+        let mut all = self.relay.connections();
+        all.extend(lock(&self.devices).values().cloned());
+        all
     }
 
     // ── towards the hub ──
@@ -247,7 +276,15 @@ impl Core {
     pub(super) fn deliver(&self, body: Bytes, cargo: Cargo) {
         let Some((kind, connection, name, payload)) = frame::read_up(body) else { return };
         let device: Arc<str> = String::from_utf8_lossy(&name).into();
-        let receipt = cargo.receipt.unwrap_or_else(Receipt::none);
+        let mut receipt = cargo.receipt.unwrap_or_else(Receipt::none);
+        if self.relay.is_heard() {
+            match kind {
+                Kind::Event { .. } => receipt.seen("event", &payload),
+                Kind::Status { .. } => receipt.seen("status", &payload),
+                Kind::Will => self.show(&device, "status", payload.clone(), 0),
+                Kind::Connected(_) | Kind::Disconnected(_) => {}
+            }
+        }
         let message = match kind {
             Kind::Connected(version) => FromDevice::Connected { device, connection, version },
             Kind::Disconnected(why) => FromDevice::Disconnected { device, connection, why },
@@ -256,6 +293,12 @@ impl Core {
             Kind::Will => FromDevice::Will { device, connection, payload },
         };
         cargo.place.send(message);
+    }
+
+    /// Shows accounts what went over a device's own topics: what it said once the hub has it, a command once it is written.
+    pub(super) fn show(&self, device: &str, part: &str, payload: Bytes, qos: u8) {
+        let topic = format!("{DEVICES}/{device}/{part}");
+        self.route(&Arc::new(Message::plain(topic, payload, qos)));
     }
 
     // ── towards the device ──
@@ -311,7 +354,9 @@ impl Core {
         } else if state.out.len() + packet_bytes > self.settings.outbound_bytes_max {
             LostWhy::OutboundFull
         } else {
-            return state.put_command(ticket, place, |out| encode::command(out, conn.version, &conn.device, &payload));
+            let seen = self.relay.is_heard().then(|| payload.clone());
+            let write = |out: &mut Vec<u8>| encode::command(out, conn.version, &conn.device, &payload);
+            return state.put_command(ticket, place, seen, write);
         };
         drop(state);
         self.lose(&device, ticket, why, place);
@@ -325,6 +370,7 @@ impl Core {
 
     pub(super) fn counters_now(&self) -> Counters {
         let (unacknowledged, held_back) = self.credits.now();
+        let (account_connections, subscriptions, retained_messages, retained_bytes) = self.relay.sizes();
         let sum = |of: fn(&super::router::LineTotals) -> &AtomicU64| {
             of(&self.up.totals).load(Ordering::Relaxed) + of(&self.down.totals).load(Ordering::Relaxed)
         };
@@ -337,11 +383,15 @@ impl Core {
             unacknowledged_bytes: unacknowledged as u64,
             held_back_connections: held_back as u64,
             bus_waiting: (self.up.waiting_frames() + self.down.waiting_frames()) as u64,
+            account_connections,
+            subscriptions,
+            retained_messages,
+            retained_bytes,
             ..self.totals.read()
         }
     }
 
-    pub(super) async fn stop(&self, wait_max: Duration) {
+    pub(super) async fn stop(self: &Arc<Self>, wait_max: Duration) {
         self.stopping.cancel();
         for conn in self.connections() {
             self.end(&conn, Closed::Stopped);
@@ -350,6 +400,7 @@ impl Core {
         if tokio::time::timeout(wait_max, self.tasks.wait()).await.is_err() {
             tracing::warn!("the broker stopped before all of its connections had ended");
         }
+        self.write_retained();
         self.bus_stops.cancel();
         self.bus_ended.cancelled().await;
     }

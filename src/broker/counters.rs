@@ -87,6 +87,22 @@ counters! {
     commands_written,
     /// Commands that were not.
     commands_lost,
+    /// CONNECTs of accounts while as many passwords were being checked as may wait.
+    refused_checking,
+    /// Publishes of accounts.
+    messages_in,
+    /// Messages put on their way to accounts.
+    messages_out,
+    /// QoS 0 messages dropped for an account that reads too slowly.
+    messages_dropped,
+    /// Messages that expired before an account took them.
+    messages_expired,
+    /// Messages larger than their account takes.
+    messages_too_large,
+    /// Connections of accounts closed because they read too slowly for QoS 1 messages.
+    slow_readers,
+    /// Publishes that were to be retained where there was no room.
+    retained_refused,
     /// Routers that died, or were given up, and were rebuilt.
     bus_rebuilds,
     ;
@@ -106,6 +122,14 @@ counters! {
     held_back_connections,
     /// Frames inside or in front of the bus now.
     bus_waiting,
+    /// Connections of accounts now.
+    account_connections,
+    /// Subscriptions of accounts now.
+    subscriptions,
+    /// Retained messages now.
+    retained_messages,
+    /// Bytes of retained messages now.
+    retained_bytes,
 }
 
 /// Adds one.

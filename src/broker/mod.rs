@@ -10,10 +10,11 @@
 //!   canary and builds a new one when it dies. It is the only file that names rumqttd.
 //! - `lane` numbers what travels in one direction, keeps it until it came out of the router, and sends it again over a
 //!   rebuilt one: the router holds nothing that anyone needs.
+//! - `relay` carries messages among service accounts, and shows them what devices say and are told: past the bus.
 //! - `core` is what all of them share; `settings` and `counters` are what goes in and what can be seen.
 //!
-//! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses nothing
-//! else of this crate.
+//! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses
+//! nothing else of this crate but [`topics`](crate::topics).
 //!
 //! **A router thread that lives cannot be stopped** (it holds its own sender, rumqttd 0.20 `router/routing.rs`): after
 //! [`Broker::stop`] one idle thread named `router-0` and about a megabyte stay until the process ends. Tests should
@@ -28,12 +29,14 @@ mod credits;
 mod door;
 mod frame;
 mod lane;
+mod relay;
 mod rivals;
 mod router;
 mod settings;
 
 use std::{
     net::SocketAddr,
+    pin::Pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -46,14 +49,46 @@ pub use self::{
     conn::Receipt,
     counters::Counters,
     door::codec,
-    settings::{SettingError, Settings},
+    relay::{Change, Keeper, Kept, Memory, Stored},
+    settings::{AccountSettings, SettingError, Settings},
 };
+
+use crate::topics::Rights;
 
 /// Who may come in. The door asks at each CONNECT.
 pub trait Access: Send + Sync + 'static {
-    /// Whether this user may come in with this password. The user name is the device's identity; it was checked to be a
-    /// device name (1 to 32 of `a-z 0-9 _ -`). Must be cheap and must not block: it is called on the runtime.
-    fn admits(&self, user: &str, password: &[u8]) -> bool;
+    /// Who a user is who comes with this password. The user name is the identity; it was checked to be a name (1 to 32 of
+    /// `a-z 0-9 _ -`). Must be cheap and must not block, as it is called on the runtime: what takes longer is answered
+    /// [`Answer::Later`].
+    fn admits(&self, user: &str, password: &[u8]) -> Answer;
+}
+
+/// Who somebody is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The device of that name.
+    Device,
+    /// The service account of that name, with what it may read and write.
+    Account(Arc<Rights>),
+    /// Nobody: there is no such user, or the password is another one.
+    Nobody,
+    /// Too many passwords are being checked; the client hears that the server is busy, and may try again.
+    Busy,
+}
+
+/// The answer to the question who somebody is.
+pub enum Answer {
+    /// Known at once.
+    Now(Who),
+    /// Known later: a password that somebody chose is slow to check.
+    Later(Pin<Box<dyn Future<Output = Who> + Send>>),
+}
+
+impl From<bool> for Answer {
+    /// A device, or nobody.
+    fn from(admitted: bool) -> Self {
+        Self::Now(if admitted { Who::Device } else { Who::Nobody })
+    }
 }
 
 /// The version of MQTT that a device speaks.
@@ -195,8 +230,12 @@ words! {
         PacketTooLarge = "packet_too_large",
         /// A 3.1.1 device published to a topic that is not its own: 3.1.1 has no code for that, so it is closed.
         ForeignTopic = "foreign_topic",
-        /// A 3.1.1 device's report was not taken in: 3.1.1 has no code for that, so it is closed and may send it again.
+        /// What a 3.1.1 client published was not taken in: 3.1.1 has no code for that, so it is closed and may send it again.
         ReportRefused = "report_refused",
+        /// An account does not read what it has subscribed to with QoS 1, and nothing of that may be lost in silence.
+        SlowReader = "slow_reader",
+        /// A 3.1.1 account published what could not be retained: 3.1.1 has no code for that.
+        QuotaExceeded = "quota_exceeded",
         /// [`Broker::stop`]. No will is told: the hub goes, not the device.
         Stopped = "stopped",
     }
@@ -272,10 +311,23 @@ pub async fn start(
     access: Arc<dyn Access>,
     settings: Settings,
 ) -> Result<(Broker, mpsc::Receiver<FromDevice>), Error> {
+    start_with(listener, access, settings, Memory::none()).await
+}
+
+/// The same, with retained messages that outlive the process.
+///
+/// # Errors
+/// As [`start`].
+pub async fn start_with(
+    listener: TcpListener,
+    access: Arc<dyn Access>,
+    settings: Settings,
+    memory: Memory,
+) -> Result<(Broker, mpsc::Receiver<FromDevice>), Error> {
     settings.check()?;
     let local_addr = listener.local_addr().map_err(Error::Listener)?;
     let (hub_tx, hub_rx) = mpsc::channel(settings.places());
-    let core = Arc::new(Core::new(access, settings, hub_tx.downgrade()));
+    let core = Arc::new(Core::new(access, settings, memory, hub_tx.downgrade()));
     router::start(core.clone(), hub_tx).await.map_err(Error::Bus)?;
     tokio::spawn(door::listen(core.clone(), listener));
     tokio::spawn(door::sweep(core.clone()));
@@ -302,7 +354,7 @@ impl Broker {
         self.core.send(device, &payload, ticket, Some(not_after))
     }
 
-    /// Cuts a device's connection at once (v5: DISCONNECT 0x98), for example because its credentials were rotated. A
+    /// Cuts the connection of a device, or all of an account, at once (v5: DISCONNECT 0x98), for example because its credentials were rotated. A
     /// connection that is just being let in is asked for its credentials again. Its will is told.
     pub fn kick(&self, device: &str) {
         self.core.kick(device);
@@ -311,6 +363,11 @@ impl Broker {
     /// Whether the device has a connection.
     pub fn connected(&self, device: &str) -> bool {
         self.core.connected(device)
+    }
+
+    /// Connections that the account has.
+    pub fn account_connections(&self, account: &str) -> usize {
+        self.core.of_account(account).len()
     }
 
     /// Whether the bus carries at this moment.

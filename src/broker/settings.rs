@@ -30,6 +30,51 @@ pub struct Settings {
     /// Seconds of keep-alive that a device may have, 1 to 43 690. Default 120. A device that asks for more, or for none
     /// (0), gets this (v5: told as Server Keep Alive); after 1.5 times it without a packet the connection ends.
     pub keep_alive_max_s: u16,
+    /// What service accounts have.
+    pub accounts: AccountSettings,
+}
+
+/// Settings for service accounts: programs that a home has a handful of, and that are trusted more than a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountSettings {
+    /// Connections of all accounts, 1 to 1000. Default 64, apart from those of devices. At it a further one hears CONNACK
+    /// 0x89 (3.1.1: 3).
+    pub connections_max: usize,
+    /// Connections of one account, 1 to 1000. Default 16: a program has one, a person perhaps three. At it as above.
+    pub connections_each_max: usize,
+    /// Bytes of one packet in either direction, 4096 to 16 777 216. Default 1 MiB: Zigbee2MQTT tells of all its devices in one
+    /// message. A larger one closes its connection (v5: 0x95; announced in CONNACK).
+    pub packet_bytes_max: usize,
+    /// QoS 1 messages that are not acknowledged, in each direction, 1 to 1000. Default 100. Announced as Receive Maximum in v5;
+    /// at it the connection is not read. Towards the account the smaller of this and its own Receive Maximum counts.
+    pub inflight_max: u16,
+    /// Subscriptions of one connection, 1 to 100 000. Default 4096: Home Assistant has some for each entity. At it a further one
+    /// hears SUBACK 0x97 (3.1.1: 0x80).
+    pub subscriptions_max: usize,
+    /// Bytes that wait for one connection, at least one packet. Default 4 MiB. At it QoS 0 messages are dropped and counted; for
+    /// a QoS 1 message the connection is closed (v5: 0x97), because sessions do not outlive it and nothing is to be lost in
+    /// silence.
+    pub outbound_bytes_max: usize,
+    /// Retained messages, 0 to 1 000 000. Default 10 000: discovery of a hundred devices is some two thousand. At it a publish that
+    /// would retain one more is refused (v5: PUBACK 0x97; QoS 0: dropped and counted; 3.1.1 with QoS 1: closed).
+    pub retained_max: usize,
+    /// Bytes of retained messages, at least one packet. Default 16 MiB. At it as above.
+    pub retained_bytes_max: usize,
+}
+
+impl Default for AccountSettings {
+    fn default() -> Self {
+        Self {
+            connections_max: 64,
+            connections_each_max: 16,
+            packet_bytes_max: 1 << 20,
+            inflight_max: 100,
+            subscriptions_max: 4096,
+            outbound_bytes_max: 4 << 20,
+            retained_max: 10_000,
+            retained_bytes_max: 16 << 20,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -44,6 +89,7 @@ impl Default for Settings {
             outbound_bytes_max: 8192,
             command_bytes_max: 256 << 10,
             keep_alive_max_s: 120,
+            accounts: AccountSettings::default(),
         }
     }
 }
@@ -81,7 +127,7 @@ impl Settings {
     /// # Errors
     /// The first one that is not.
     pub fn check(&self) -> Result<(), SettingError> {
-        let packet = self.packet_bytes_max;
+        let (packet, account_packet) = (self.packet_bytes_max, self.accounts.packet_bytes_max);
         let mib_1024 = 1 << 30;
         for (name, got, min, max) in [
             ("connections_max", self.connections_max, 1, 100_000),
@@ -92,6 +138,14 @@ impl Settings {
             ("credit_bytes", self.credit_bytes, 16 * packet, mib_1024),
             ("outbound_bytes_max", self.outbound_bytes_max, packet, mib_1024),
             ("command_bytes_max", self.command_bytes_max, packet, mib_1024),
+            ("accounts.connections_max", self.accounts.connections_max, 1, 1000),
+            ("accounts.connections_each_max", self.accounts.connections_each_max, 1, 1000),
+            ("accounts.packet_bytes_max", account_packet, 4096, 16 << 20),
+            ("accounts.inflight_max", usize::from(self.accounts.inflight_max), 1, 1000),
+            ("accounts.subscriptions_max", self.accounts.subscriptions_max, 1, 100_000),
+            ("accounts.outbound_bytes_max", self.accounts.outbound_bytes_max, account_packet, mib_1024),
+            ("accounts.retained_max", self.accounts.retained_max, 0, 1_000_000),
+            ("accounts.retained_bytes_max", self.accounts.retained_bytes_max, account_packet, mib_1024),
             ("keep_alive_max_s", usize::from(self.keep_alive_max_s), 1, 43_690),
         ] {
             if !(min..=max).contains(&got) {

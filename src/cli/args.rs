@@ -37,6 +37,12 @@ pub enum Command {
         #[command(subcommand)]
         command: DeviceCommand,
     },
+    /// Let programs and people in that are no device (Home Assistant, Zigbee2MQTT, MQTT Explorer), also while the hub runs
+    Account {
+        /// What to do.
+        #[command(subcommand)]
+        command: AccountCommand,
+    },
     /// Connect voice boxes: access points that the hub dials, also while it runs
     Endpoint {
         /// What to do.
@@ -77,6 +83,8 @@ pub enum Command {
         /// The backup
         file: PathBuf,
     },
+    /// Step what a hub recorded (serve --record) through the twin again, and say where it decides otherwise; works without a hub
+    Replay(ReplayArgs),
     /// Set a property of a device, and say what became of it
     Set {
         /// Its id or name
@@ -101,6 +109,64 @@ pub enum Command {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+}
+
+/// What to do with service accounts. Their passwords are asked for or read from a file, never an argument.
+#[derive(Debug, Subcommand)]
+pub enum AccountCommand {
+    /// Make one. Without a password its password is made, and printed this once
+    Add {
+        /// Its user name: 1 to 32 of a-z, 0-9, _ and -; no device has it
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+        /// What it may read: topics with the wildcards of MQTT, as in 'homeassistant/#' 'zigbee2mqtt/+/set'
+        #[arg(long, value_name = "PATTERN", num_args = 1..)]
+        read: Vec<String>,
+        /// What it may write; never the topics of devices, truetwin/…
+        #[arg(long, value_name = "PATTERN", num_args = 1..)]
+        write: Vec<String>,
+        /// Where a password comes from.
+        #[command(flatten)]
+        password: PasswordArgs,
+        /// Print a JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// List them: what each may read and write, its connections
+    List {
+        /// Print a JSON list instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give one another password; the old one counts no more, and whoever uses it is cut off
+    Rotate {
+        /// Which one
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+        /// Where a password comes from.
+        #[command(flatten)]
+        password: PasswordArgs,
+        /// Print a JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove one; whoever uses it is cut off
+    Remove {
+        /// Which one
+        #[arg(value_parser = device_id)]
+        name: DeviceId,
+    },
+}
+
+/// Where the password of a service account comes from; by default the hub makes one.
+#[derive(Debug, Args)]
+pub struct PasswordArgs {
+    /// Its password is the first line of this file, which only its owner may read
+    #[arg(long, value_name = "F", conflicts_with = "ask")]
+    pub password_file: Option<PathBuf>,
+    /// Ask for its password (hidden; or give it on standard input)
+    #[arg(long)]
+    pub ask: bool,
 }
 
 /// What to do with bearer tokens.
@@ -221,6 +287,22 @@ pub struct ServeArgs {
     /// Where MCP clients connect, instead of http.listen; loopback only; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
+    /// Record what reaches each device's twin and what it decides, for truetwin replay, instead of recording.file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The recording
+    pub file: PathBuf,
+    /// Only this device
+    #[arg(long, value_name = "NAME", value_parser = device_id)]
+    pub device: Option<DeviceId>,
+    /// Print JSON objects instead, one a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `demo`.
@@ -360,6 +442,12 @@ mod tests {
             "truetwin device list --data d",
             "truetwin device rotate lamp",
             "truetwin device remove lamp",
+            "truetwin account add ha --read homeassistant/# truetwin/# --write homeassistant/# --json",
+            "truetwin account add z2m --write zigbee2mqtt/# --read zigbee2mqtt/# --password-file f",
+            "truetwin account add me --read # --ask",
+            "truetwin account list --json",
+            "truetwin account rotate ha --ask",
+            "truetwin account remove ha --data d",
             "truetwin endpoint add kitchen",
             "truetwin endpoint list --json",
             "truetwin endpoint test kitchen --data d",
@@ -372,6 +460,8 @@ mod tests {
             "truetwin audit",
             "truetwin backup /tmp/home.truetwin",
             "truetwin restore home.truetwin --data d",
+            "truetwin serve --record bug.jsonl",
+            "truetwin replay bug.jsonl --device lamp --json",
             "truetwin audit --caller kitchen --device lamp --tool switch_device --since 2h --failed --json",
             "truetwin audit stats --since 2026-11-30 --json",
             "truetwin audit --since 1d stats",
@@ -392,8 +482,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_ends_with_the_code_of_usage() {
-        for line in ["truetwin", "truetwin fly", "truetwin device add Lamp", "truetwin demo --lang de", "truetwin sim"]
-        {
+        for line in [
+            "truetwin",
+            "truetwin account add Ha --read #",
+            "truetwin account add ha --ask --password-file f",
+            "truetwin fly",
+            "truetwin device add Lamp",
+            "truetwin demo --lang de",
+            "truetwin sim",
+        ] {
             assert_eq!(parsed(line).expect_err(line).exit_code(), 2, "{line}");
         }
     }

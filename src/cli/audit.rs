@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{AuditArgs, AuditCommand, Exit, Failure, say, table::table, unexpected};
 use crate::{
-    audit::{self, CallerUse, Event, Filter, Record, Stats, Thing, Want},
+    audit::{self, CallerUse, Event, Filter, Record, Stats, Thing, Want, bounded},
     control::{self, Request, Response},
     data::DataFolder,
     mcp::Tool,
@@ -15,6 +15,9 @@ use crate::{
 
 /// How many lines of hints and the like are shown; the figures count all.
 const SHOWN_MAX: usize = 20;
+
+/// How much of the user's words the table shows, characters; `--json` has all that was kept.
+const USER_CHARS_MAX: usize = 24;
 
 pub(super) fn run(args: AuditArgs, folder: &Path) -> anyhow::Result<Exit> {
     let found = audit::read(folder).context("the audit cannot be read")?;
@@ -102,11 +105,11 @@ fn short(at: &str) -> String {
 }
 
 fn listed(records: &[&Record], disputed: &BTreeSet<&str>) -> String {
-    let rows: Vec<[String; 9]> = records.iter().map(|record| row(record, disputed)).collect();
-    table(["time", "caller", "tool", "device", "wanted", "result", "by", "took", "said"], &rows)
+    let rows: Vec<[String; 10]> = records.iter().map(|record| row(record, disputed)).collect();
+    table(["time", "caller", "user said", "tool", "device", "wanted", "result", "by", "took", "answered"], &rows)
 }
 
-fn row(record: &Record, disputed: &BTreeSet<&str>) -> [String; 9] {
+fn row(record: &Record, disputed: &BTreeSet<&str>) -> [String; 10] {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
     let unsure = if record.clock.is_some() { "?" } else { "" };
     let resolved: Vec<String> = record.things.iter().map(|thing| thing.device.clone()).collect();
@@ -139,7 +142,9 @@ fn row(record: &Record, disputed: &BTreeSet<&str>) -> [String; 9] {
     let operation = record.operation.as_ref().map(|operation| format!(" [{operation}]")).unwrap_or_default();
     let time = format!("{}{unsure}", short(&record.at));
     let wanted = wanted.into_iter().collect::<Vec<_>>().join(",");
-    [time, record.caller.clone(), word(&record.tool), device, wanted, result, evidence, took, said + &operation]
+    let user = record.user_request.as_deref().map(|words| bounded(words, USER_CHARS_MAX)).unwrap_or_default();
+    let tool = word(&record.tool);
+    [time, record.caller.clone(), user, tool, device, wanted, result, evidence, took, said + &operation]
 }
 
 fn wanted(thing: &Thing) -> Option<String> {

@@ -3,14 +3,14 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{config, control, data, sim};
+use crate::{config, control, data, recorder, serve, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Done, and confirmed.
     Success,
-    /// The operation was not confirmed, or the demo disagreed.
+    /// The operation was not confirmed, the demo disagreed, or not all of a replay could be compared.
     NotConfirmed,
     /// The command line or the configuration.
     Usage,
@@ -20,16 +20,22 @@ pub enum Exit {
     Taken,
     /// Anything else.
     Internal,
+    /// A replay decides otherwise than was recorded.
+    Differs,
 }
 
 /// All codes with their meaning, for `--help`.
 const TABLE: &[(Exit, &str)] = &[
     (Exit::Success, "done, and confirmed"),
-    (Exit::NotConfirmed, "the operation or an endpoint was not confirmed, or the demo disagreed"),
+    (
+        Exit::NotConfirmed,
+        "the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared",
+    ),
     (Exit::Usage, "usage or configuration"),
     (Exit::NoHub, "no hub is running"),
     (Exit::Taken, "the address or the data folder is taken"),
     (Exit::Internal, "internal"),
+    (Exit::Differs, "a replay decides otherwise than was recorded"),
 ];
 
 impl Exit {
@@ -42,6 +48,7 @@ impl Exit {
             Self::NoHub => 3,
             Self::Taken => 4,
             Self::Internal => 5,
+            Self::Differs => 6,
         }
     }
 }
@@ -71,7 +78,8 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(failure.exit);
     }
-    if error.is::<config::Error>() {
+    let of_code = matches!(error.downcast_ref::<serve::Error>(), Some(serve::Error::SpokenCode(_)));
+    if error.is::<config::Error>() || of_code {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {
@@ -79,6 +87,9 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
             sim::Error::Device(_) | sim::Error::Speed(_) | sim::Error::Control(..) => Some(Exit::Usage),
             sim::Error::Start(_) | sim::Error::Output(_) => None,
         };
+    }
+    if let Some(error) = error.downcast_ref::<recorder::Error>() {
+        return Some(if matches!(error, recorder::Error::Thread(_)) { Exit::Internal } else { Exit::Usage });
     }
     if let Some(error) = error.downcast_ref::<listen::Error>() {
         return Some(if error.is_taken() { Exit::Taken } else { Exit::Usage });
@@ -98,6 +109,11 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         data::Error::NoPlace
         | data::Error::DeviceExists(_)
         | data::Error::UnknownDevice(_)
+        | data::Error::NameOfAccount(_)
+        | data::Error::NameOfDevice(_)
+        | data::Error::AccountExists(_)
+        | data::Error::UnknownAccount(_)
+        | data::Error::Password(_)
         | data::Error::EndpointExists(_)
         | data::Error::UnknownEndpoint(_)
         | data::Error::TokenExists(_)
@@ -108,6 +124,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         | data::Error::Newer { .. }
         | data::Error::Closed { .. }
         | data::Error::TooManyDevices
+        | data::Error::TooManyAccounts
         | data::Error::TooManyTokens
         | data::Error::TooManyEndpoints
         | data::Error::NoRandomness(_) => Exit::Internal,

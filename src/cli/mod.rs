@@ -3,15 +3,17 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | done, and confirmed |
-//! | 1 | the operation or an endpoint was not confirmed, or the demo disagreed |
+//! | 1 | the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared |
 //! | 2 | usage or configuration |
 //! | 3 | no hub is running |
 //! | 4 | the address or the data folder is taken |
 //! | 5 | internal |
+//! | 6 | a replay decides otherwise than was recorded |
 //!
 //! Results go to stdout, logs and errors to stderr. This is the only module that speaks on stdout; what a command does
 //! is done by others.
 
+mod account;
 mod args;
 mod audit;
 mod backup;
@@ -21,6 +23,7 @@ mod exit;
 mod import;
 mod listen;
 mod log;
+mod replay;
 mod run;
 mod secret;
 mod table;
@@ -36,8 +39,8 @@ use anyhow::Context as _;
 
 pub use self::{
     args::{
-        AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs, ServeArgs, SimArgs,
-        TokenCommand,
+        AccountCommand, AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs,
+        PasswordArgs, ReplayArgs, ServeArgs, SimArgs, TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
@@ -73,6 +76,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
             block_on(run::call(tool, arguments, folder()?))
         }
         Command::Device { command } => device::run(&command, &folder()?),
+        Command::Account { command } => account::run(command, &folder()?),
         Command::Endpoint { command } => endpoint::run(command, &folder()?),
         Command::Token { command } => token::run(command, &folder()?),
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
@@ -80,31 +84,40 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
         Command::Backup { file } => backup::make(&file, &folder()?),
         Command::Restore { file } => backup::restore(&file, &folder()?),
+        Command::Replay(args) => replay::run(&args),
         Command::Set { device, property, value } => set(&folder()?, device, property, &value),
-        Command::CheckConfig { config } => check_config(config.as_deref()),
+        Command::CheckConfig { config } => check_config(config.as_deref(), folder().ok().as_deref()),
     }
 }
 
 /// Prints what is in force; what is probably not meant goes to stderr.
-fn check_config(file: Option<&Path>) -> anyhow::Result<Exit> {
+fn check_config(file: Option<&Path>, folder: Option<&Path>) -> anyhow::Result<Exit> {
     let config = Config::load(file)?;
-    dialled(&config)?;
-    for note in config.notes() {
+    startable(&config)?;
+    for note in config.notes().into_iter().chain(unknown_devices(&config, folder)) {
         eprintln!("truetwin: note: {note}");
     }
     say(&config.in_force())
 }
 
-/// Whether the access points of a configuration can be dialled: their URLs and tokens.
-fn dialled(config: &Config) -> anyhow::Result<()> {
+/// Whether a hub can start with a configuration, as far as that is the configuration's: access points with their URLs and
+/// tokens, the code that is said aloud. All that is wrong is told.
+fn startable(config: &Config) -> anyhow::Result<()> {
     let (_, broken) = serve::configured::endpoints(config);
-    match broken.into_iter().next() {
-        None => Ok(()),
-        Some(error) => {
-            let message = format!("{:#}", anyhow::Error::new(error));
-            Err(Failure { exit: Exit::Usage, message }.into())
-        }
-    }
+    let mut wrong: Vec<String> = broken.into_iter().map(|error| format!("{:#}", anyhow::Error::new(error))).collect();
+    wrong.extend(serve::spoken_code(config).err().map(|error| format!("{:#}", anyhow::Error::new(error))));
+    let message = match wrong.len() {
+        0 => return Ok(()),
+        1 => wrong.remove(0),
+        count => format!("{count} mistakes:\n  {}", wrong.join("\n  ")),
+    };
+    Err(Failure { exit: Exit::Usage, message }.into())
+}
+
+/// Devices that the configuration speaks of and that have no password in the data folder, if there is one: perhaps a typo.
+fn unknown_devices(config: &Config, folder: Option<&Path>) -> Vec<String> {
+    let Some(Ok(Some(known))) = folder.map(data::device_names) else { return Vec::new() };
+    serve::configured::without_password(config, &known)
 }
 
 /// The configuration of `serve`: the file, and over it the flags.
@@ -116,8 +129,11 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
     if let Some(address) = args.http {
         config.http.listen = address;
     }
+    if let Some(file) = &args.record {
+        config.recording.file = Some(file.display().to_string());
+    }
     config.check()?;
-    dialled(&config)?;
+    startable(&config)?;
     Ok(config)
 }
 
@@ -183,6 +199,8 @@ fn mcp_config(program: &Path, folder: &Path, args: &McpArgs) -> String {
     // The client starts it in a folder of its own: a path that is relative here would lead elsewhere there.
     let config = args.inside.config.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
     flag("--config", config.map(|file| serde_json::json!(file)));
+    let record = args.inside.record.as_ref().map(|file| std::path::absolute(file).unwrap_or_else(|_| file.clone()));
+    flag("--record", record.map(|file| serde_json::json!(file)));
     flag("--mqtt", args.inside.mqtt.map(|address| serde_json::json!(address)));
     flag("--http", args.inside.http.map(|address| serde_json::json!(address)));
     flag("--hub", args.hub.as_ref().map(|hub| serde_json::json!(hub)));
@@ -233,11 +251,42 @@ mod tests {
             config: Some(file.clone()),
             mqtt: Some("0.0.0.0:0".parse().expect("an address")),
             http: http.map(|http| http.parse().expect("an address")),
+            record: None,
         };
         let config = serve_config(&args(None)).expect("good");
         assert_eq!((config.mqtt.listen.to_string(), config.http.listen.port()), ("0.0.0.0:0".to_owned(), 8081));
         let error = serve_config(&args(Some("0.0.0.0:80"))).expect_err("not loopback");
         assert!(error.to_string().contains("--http"), "{error}");
         assert_eq!(exit_of(&error), Exit::Usage);
+    }
+
+    #[test]
+    fn check_config_and_serve_refuse_the_same_and_tell_all_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("t.toml");
+        let text = "[confirm]\ncode_file = \"none\"\n[[endpoint]]\nname = \"kitchen\"\nurl = \"ftp://x\"\n";
+        std::fs::write(&file, text).expect("a file");
+        let args = ServeArgs { config: Some(file.clone()), mqtt: None, http: None, record: None };
+        let errors = [serve_config(&args).expect_err("refused"), check_config(Some(&file), None).expect_err("refused")];
+        for error in errors {
+            let said = format!("{error:#}");
+            assert!(said.starts_with("2 mistakes:\n") && said.contains("kitchen"), "{said}");
+            // By the path that it has, seen from the file; and what is wrong once.
+            let code = folder.path().join("none").display().to_string();
+            assert!(said.contains(&code) && said.matches("No such file").count() == 1, "{said}");
+            assert_eq!(exit_of(&error), Exit::Usage);
+        }
+    }
+
+    #[test]
+    fn a_device_of_the_configuration_without_a_password_is_told() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config =
+            Config::parse("t", "[devices.lamp]\nname = \"lamp\"\n[devices.lmap]\nname = \"other\"\n").expect("good");
+        assert!(unknown_devices(&config, Some(folder.path())).is_empty(), "no data folder to compare it with");
+        let data = data::DataFolder::open(folder.path()).expect("a data folder");
+        data.credentials().add(&crate::property::DeviceId::new("lamp").expect("an id")).expect("added");
+        let told = unknown_devices(&config, Some(folder.path()));
+        assert!(told.len() == 1 && told[0].starts_with("devices.lmap: no device lmap"), "{told:?}");
     }
 }

@@ -24,9 +24,11 @@ use crate::{
 const HUB_JSON_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve(config: Config, folder: PathBuf) -> anyhow::Result<Exit> {
+    // Before anybody can know that it is up: who asks it to stop then must be heard.
+    let stop = told_to_stop()?;
     let hub = hub(config, DataFolder::open(&folder)?).await?;
     say(&format!("mqtt: {}\nmcp: http://{}/mcp\ndata: {}\n", hub.mqtt_addr(), hub.http_addr(), folder.display()))?;
-    told_to_stop()?.await;
+    stop.await;
     hub.stop().await;
     Ok(Exit::Success)
 }

@@ -34,6 +34,8 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
         other @ (Response::Device { .. }
         | Response::Devices { .. }
         | Response::Answer { .. }
+        | Response::Account { .. }
+        | Response::Accounts { .. }
         | Response::Endpoint { .. }
         | Response::Endpoints { .. }
         | Response::Disputed { .. }

@@ -183,7 +183,8 @@ pub(super) fn check_file(config: &Config, places: &BTreeMap<String, Place>, path
 /// Relative paths in a file begin where the file is.
 pub(super) fn anchor(config: &mut Config, path: &Path) {
     let Some(folder) = path.parent() else { return };
-    for file in config.endpoints.iter_mut().filter_map(|endpoint| endpoint.token_file.as_mut()) {
+    let files = config.endpoints.iter_mut().filter_map(|endpoint| endpoint.token_file.as_mut());
+    for file in files.chain(config.recording.file.as_mut()).chain(config.confirm.code_file.as_mut()) {
         *file = folder.join(&*file).display().to_string();
     }
 }

@@ -30,8 +30,8 @@ pub use self::{
     read::Place,
     rules::Broken,
     schema::{
-        CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt, PropertySettings,
-        SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
+        AccountsSettings, CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt,
+        PropertySettings, Recording, SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
     setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
@@ -51,6 +51,8 @@ pub struct Config {
     pub top: Top,
     /// Where devices connect.
     pub mqtt: Mqtt,
+    /// What service accounts have.
+    pub accounts: AccountsSettings,
     /// Where MCP clients connect.
     pub http: Http,
     /// How long things may take.
@@ -59,6 +61,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is written down.
     pub journal: JournalSettings,
+    /// What is recorded for a replay.
+    pub recording: Recording,
     /// How people agree to what can do harm.
     pub confirm: Confirmations,
     /// What callers on this machine may.
@@ -157,6 +161,30 @@ pub enum Error {
         /// The rule.
         broken: Broken,
     },
+    /// More than one of these.
+    #[error("{} mistakes:{}", .0.len(), listed(.0))]
+    Several(Vec<Self>),
+}
+
+/// Mistakes of one file that are told at once; it is mended before one has read more.
+const MISTAKES_MAX: usize = 20;
+
+fn listed(mistakes: &[Error]) -> String {
+    let shown = mistakes.iter().take(MISTAKES_MAX).map(|mistake| format!("\n  {mistake}"));
+    let more = mistakes.len().saturating_sub(MISTAKES_MAX);
+    let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    shown.chain([more]).collect()
+}
+
+impl Error {
+    /// Nothing, the one, or all of them.
+    fn all(mut mistakes: Vec<Self>) -> Result<(), Self> {
+        match mistakes.len() {
+            0 => Ok(()),
+            1 => Err(mistakes.remove(0)),
+            _ => Err(Self::Several(mistakes)),
+        }
+    }
 }
 
 impl Config {
@@ -190,19 +218,18 @@ impl Config {
 
     fn parse_with_places(file: &str, text: &str) -> Result<(Self, BTreeMap<String, Place>), Error> {
         let (config, places) = read::read(file, text)?;
-        match rules::check(&config) {
-            Ok(()) => Ok((config, places)),
-            Err(broken) => Err(Error::Rule { place: places.get(broken.key).cloned(), broken }),
-        }
+        let broken = rules::check(&config).into_iter();
+        Error::all(broken.map(|broken| Error::Rule { place: places.get(broken.key).cloned(), broken }).collect())?;
+        Ok((config, places))
     }
 
     /// Checks the rules between settings (semantics 4.8, 4.9); to be called again after the command line has changed
     /// something.
     ///
     /// # Errors
-    /// [`Error::Rule`] with the first rule that does not hold.
+    /// [`Error::Rule`], or several of them.
     pub fn check(&self) -> Result<(), Error> {
-        rules::check(self).map_err(|broken| Error::Rule { place: None, broken })
+        Error::all(rules::check(self).into_iter().map(|broken| Error::Rule { place: None, broken }).collect())
     }
 
     /// The example file: every key with its documentation at its default.

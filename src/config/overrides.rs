@@ -23,7 +23,7 @@ impl Config {
         }
         for action in &mut description.actions {
             if let Some(owner) = self.property(device, &action.name) {
-                action.confirmation = confirmation(owner);
+                action.confirmation = confirmation(owner, &action.confirmation);
             }
         }
         description.confirm_actions_as_properties();
@@ -31,9 +31,9 @@ impl Config {
     }
 }
 
-fn confirmation(owner: &PropertySettings) -> Confirmation {
+fn confirmation(owner: &PropertySettings, said: &Confirmation) -> Confirmation {
     let press = owner.press_with.as_ref().map(|button| (button.device.clone(), button.property.clone()));
-    Confirmation { how: owner.confirm, press }
+    Confirmation { how: owner.confirm, press, strange_role: said.strange_role }
 }
 
 fn put_over(property: &mut Property, owner: &PropertySettings) {
@@ -50,7 +50,7 @@ fn put_over(property: &mut Property, owner: &PropertySettings) {
     terms.predicate = owner.predicate;
     terms.required = owner.required_evidence.map(|required| required.max(Evidence::Firmware));
     terms.accepted = owner.accepted.is_some();
-    terms.confirmation = confirmation(owner);
+    terms.confirmation = confirmation(owner, &terms.confirmation);
     terms.sensitive = owner.sensitive;
     if let (Some(sensor), Some(expect)) = (&owner.verify_with, &owner.verify_expect) {
         terms.verify = Some(Verify {

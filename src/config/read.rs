@@ -17,8 +17,20 @@ use super::{
 use crate::property::DeviceId;
 
 /// The keys at the top that hold sections.
-pub(super) const SECTIONS: &[&str] =
-    &["mqtt", "http", "timing", "limits", "journal", "confirm", CALLERS, ENDPOINT, "devices", SCENE];
+pub(super) const SECTIONS: &[&str] = &[
+    "mqtt",
+    "accounts",
+    "http",
+    "timing",
+    "limits",
+    "journal",
+    "recording",
+    "confirm",
+    CALLERS,
+    ENDPOINT,
+    "devices",
+    SCENE,
+];
 
 /// The key in a device that holds its properties.
 pub(super) const PROPERTIES: &str = "properties";
@@ -48,33 +60,15 @@ impl fmt::Display for Place {
 
 /// Reads a configuration; also says where each key stands, so that a rule that is broken later can name the line.
 pub(super) fn read(file: &str, text: &str) -> Result<(Config, BTreeMap<String, Place>), Error> {
-    let mut reader = Reader { file: file.into(), text, places: BTreeMap::new() };
+    let mut reader = Reader { file: file.into(), text, places: BTreeMap::new(), mistakes: Vec::new() };
     let parsed = DeTable::parse(text).map_err(|error| Error::Syntax {
         place: reader.place(error.span().map_or(0, |span| span.start)),
         message: error.message().trim_end().replace('\n', "; "),
     })?;
-    let mut config = Config::default();
-    for (name, value) in reader.section("", parsed.get_ref(), &mut config.top, SECTIONS)? {
-        if name == SCENE {
-            config.scenes = reader.scenes(value)?;
-            continue;
-        }
-        if name == ENDPOINT {
-            config.endpoints = reader.endpoints(value)?;
-            continue;
-        }
-        let table = reader.table(name, value)?;
-        match name {
-            CALLERS => config.callers = reader.callers(table)?,
-            "mqtt" => reader.whole(name, table, &mut config.mqtt)?,
-            "http" => reader.whole(name, table, &mut config.http)?,
-            "timing" => reader.whole(name, table, &mut config.timing)?,
-            "limits" => reader.whole(name, table, &mut config.limits)?,
-            "journal" => reader.whole(name, table, &mut config.journal)?,
-            "confirm" => reader.whole(name, table, &mut config.confirm)?,
-            _ => config.devices = reader.devices(table)?,
-        }
-    }
+    let read = reader.config(parsed.get_ref());
+    // What ended the reading may only follow from a mistake before it: a name that is missing because its key has a typo.
+    Error::all(std::mem::take(&mut reader.mistakes))?;
+    let config = read?;
     Ok((config, reader.places))
 }
 
@@ -82,12 +76,42 @@ pub(super) struct Reader<'a> {
     file: Arc<str>,
     text: &'a str,
     places: BTreeMap<String, Place>,
+    /// Keys and values that are wrong; reading goes on behind them, so that all are told at once.
+    mistakes: Vec<Error>,
 }
 
 /// A key and its value, where the key is a table of its own and read by somebody else.
 pub(super) type Inner<'t, 'i> = Vec<(&'t str, &'t Spanned<DeValue<'i>>)>;
 
 impl Reader<'_> {
+    fn config(&mut self, table: &DeTable<'_>) -> Result<Config, Error> {
+        let mut config = Config::default();
+        for (name, value) in self.section("", table, &mut config.top, SECTIONS)? {
+            if name == SCENE {
+                config.scenes = self.scenes(value)?;
+                continue;
+            }
+            if name == ENDPOINT {
+                config.endpoints = self.endpoints(value)?;
+                continue;
+            }
+            let table = self.table(name, value)?;
+            match name {
+                CALLERS => config.callers = self.callers(table)?,
+                "mqtt" => self.whole(name, table, &mut config.mqtt)?,
+                "accounts" => self.whole(name, table, &mut config.accounts)?,
+                "http" => self.whole(name, table, &mut config.http)?,
+                "timing" => self.whole(name, table, &mut config.timing)?,
+                "limits" => self.whole(name, table, &mut config.limits)?,
+                "journal" => self.whole(name, table, &mut config.journal)?,
+                "recording" => self.whole(name, table, &mut config.recording)?,
+                "confirm" => self.whole(name, table, &mut config.confirm)?,
+                _ => config.devices = self.devices(table)?,
+            }
+        }
+        Ok(config)
+    }
+
     fn devices(&mut self, devices: &DeTable<'_>) -> Result<BTreeMap<DeviceId, Device>, Error> {
         let mut found = BTreeMap::new();
         for (name, at, value) in in_order(devices) {
@@ -145,14 +169,25 @@ impl Reader<'_> {
                 let allowed: Vec<&'static str> = S::KEYS.iter().map(|key| key.name).collect();
                 let known = allowed.iter().copied().chain(inner.iter().copied());
                 let known: Vec<String> = known.map(str::to_owned).collect();
-                return Err(Error::UnknownKey { place: self.place(at), key: full, near: near(name, &known), known });
+                self.mistakes.push(Error::UnknownKey {
+                    place: self.place(at),
+                    key: full,
+                    near: near(name, &known),
+                    known,
+                });
+                continue;
             };
             let at = value.span().start;
             match scalar(value.get_ref()) {
                 Some(scalar) if key.allowed.takes(&scalar) && (key.set)(into, &scalar) => {}
-                Some(scalar) => return Err(self.wrong(at, full, key.allowed.found(&scalar), key.allowed)),
+                Some(scalar) => {
+                    self.mistakes.push(self.wrong(at, full, key.allowed.found(&scalar), key.allowed));
+                    continue;
+                }
                 None => {
-                    return Err(self.wrong(at, full, format!("of type {}", value.get_ref().type_str()), key.allowed));
+                    let found = format!("of type {}", value.get_ref().type_str());
+                    self.mistakes.push(self.wrong(at, full, found, key.allowed));
+                    continue;
                 }
             }
             self.places.insert(full, self.place(at));

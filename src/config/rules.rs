@@ -18,10 +18,11 @@ pub struct Broken {
     pub problem: String,
 }
 
-/// The first rule that does not hold.
-pub(super) fn check(config: &Config) -> Result<(), Broken> {
-    let Config { mqtt, http, timing, .. } = config;
-    let broken = |key, flag, problem| Err(Broken { key, flag, problem });
+/// The rules that do not hold.
+pub(super) fn check(config: &Config) -> Vec<Broken> {
+    let Config { mqtt, accounts, http, timing, .. } = config;
+    let mut all = Vec::new();
+    let mut broken = |key, flag, problem| all.push(Broken { key, flag, problem });
 
     // Whoever reaches the HTTP port without a token is the caller http, and may what that may.
     if !http.listen.ip().is_loopback() && http.tokens == Tokens::Optional {
@@ -30,11 +31,11 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
              truetwin token add NAME",
             http.listen
         );
-        return broken("http.listen", Some("--http"), problem);
+        broken("http.listen", Some("--http"), problem);
     }
     if http.listen == mqtt.listen && http.listen.port() != 0 {
         let problem = format!("is {}, the same as mqtt.listen; each needs a port of its own", http.listen);
-        return broken("http.listen", Some("--http"), problem);
+        broken("http.listen", Some("--http"), problem);
     }
     let credit_bytes_min = CREDIT_PACKETS_MIN * mqtt.packet_bytes_max;
     if mqtt.credit_bytes < credit_bytes_min {
@@ -43,7 +44,18 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
              large packets would hold back all devices",
             mqtt.credit_bytes
         );
-        return broken("mqtt.credit_bytes", None, problem);
+        broken("mqtt.credit_bytes", None, problem);
+    }
+    for (key, bytes) in [
+        ("accounts.outbound_bytes_max", accounts.outbound_bytes_max),
+        ("accounts.retained_bytes_max", accounts.retained_bytes_max),
+    ] {
+        if bytes < accounts.packet_bytes_max {
+            let packet = accounts.packet_bytes_max;
+            let problem =
+                format!("is {bytes}; at least accounts.packet_bytes_max ({packet}) is needed, or no such packet fits");
+            broken(key, None, problem);
+        }
     }
     // Semantics 4.8 and 4.9: what cannot begin before the caller must be answered is never sent.
     let begin = config.timing.begin();
@@ -53,7 +65,7 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
             timing.answer_by_ms,
             u128::from(timing.answer_margin_ms) + begin.as_millis()
         );
-        return broken("timing.answer_by_ms", None, problem);
+        broken("timing.answer_by_ms", None, problem);
     }
     if ms(timing.act_by_max_ms) < begin {
         let problem = format!(
@@ -61,7 +73,7 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
             timing.act_by_max_ms,
             begin.as_millis()
         );
-        return broken("timing.act_by_max_ms", None, problem);
+        broken("timing.act_by_max_ms", None, problem);
     }
     if ms(timing.wait_online_ms) + ms(timing.answer_margin_ms) >= ms(timing.answer_by_ms) {
         let problem = format!(
@@ -69,14 +81,14 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
             timing.wait_online_ms,
             timing.answer_by_ms - timing.answer_margin_ms
         );
-        return broken("timing.wait_online_ms", None, problem);
+        broken("timing.wait_online_ms", None, problem);
     }
     if config.confirm.earliest_ms >= config.confirm.latest_ms {
         let problem = format!(
             "is {}; more than earliest_ms ({}) is needed, or nothing could ever be confirmed",
             config.confirm.latest_ms, config.confirm.earliest_ms
         );
-        return broken("confirm.latest_ms", None, problem);
+        broken("confirm.latest_ms", None, problem);
     }
     // The same for callers with limits of their own.
     let least = timing.answer_margin_ms + timing.broker_ms + timing.ack_ms + timing.start_ms;
@@ -84,12 +96,12 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
     let callers = callers.into_iter().filter_map(|(name, budget)| Some((format!("of callers.{name}"), budget?)));
     let named = |endpoint: &EndpointText| format!("of endpoint {}", endpoint.name.as_deref().unwrap_or_default());
     let endpoints = config.endpoints.iter().map(|endpoint| (named(endpoint), endpoint.budget_ms));
-    if let Some((whose, budget)) = callers.chain(endpoints).find(|(_, budget)| *budget <= least) {
+    for (whose, budget) in callers.chain(endpoints).filter(|(_, budget)| *budget <= least) {
         let problem = format!(
             "{whose} is {budget}; more than answer_margin_ms + broker_ms + ack_ms + start_ms ({least}) is needed, or nothing \
              could begin in time"
         );
-        return broken("budget_ms", None, problem);
+        broken("budget_ms", None, problem);
     }
     for (device, settings) in &config.devices {
         for (property, owner) in &settings.properties {
@@ -98,23 +110,23 @@ pub(super) fn check(config: &Config) -> Result<(), Broken> {
                     "of {property} of {device} stands alone: verify_with and verify_expect are needed together, or nothing \
                      would be verified"
                 );
-                return broken("verify_with", None, problem);
+                broken("verify_with", None, problem);
             }
             if owner.confirm == Some(Confirm::Press) && owner.press_with.is_none() {
                 let problem = format!("of {property} of {device} is \"press\": press_with has to name what is pressed");
-                return broken("confirm", None, problem);
+                broken("confirm", None, problem);
             }
             if owner.confirm == Some(Confirm::SpokenCode) && config.confirm.code_file.is_none() {
                 let problem =
                     format!("of {property} of {device} is \"spoken_code\": confirm.code_file has to hold the code");
-                return broken("confirm", None, problem);
+                broken("confirm", None, problem);
             }
             // What a property says of itself is no measurement, and would be called one.
             if owner.verify_with.as_ref().is_some_and(|w| w.device == *device && *w.property == **property) {
                 let problem = format!("of {property} of {device} is that property itself; another one must measure it");
-                return broken("verify_with", None, problem);
+                broken("verify_with", None, problem);
             }
         }
     }
-    Ok(())
+    all
 }

@@ -86,6 +86,30 @@ section! {
 }
 
 section! {
+    /// What service accounts have (truetwin account add): Home Assistant, Zigbee2MQTT, a person with MQTT Explorer.
+    AccountsSettings {
+        /// Connections of all accounts at once, apart from those of devices. One more is refused as busy.
+        connections_max: usize = 64, within(1, 1_000);
+        /// Connections of one account at once. One more is refused as busy; one with the same client id takes its place.
+        connections_each_max: usize = 16, within(1, 1_000);
+        /// The largest MQTT packet of an account; a larger one ends its connection. Zigbee2MQTT tells of all devices in one.
+        packet_bytes_max: usize = 1_048_576, within(4_096, 16_777_216);
+        /// QoS 1 messages of a connection that may wait for their acknowledgement, in each direction. At the limit the rest
+        /// waits.
+        inflight_max: u16 = 100, within(1, 1_000);
+        /// Subscriptions of one connection. One more is refused; Home Assistant has some for each entity.
+        subscriptions_max: usize = 4_096, within(1, 100_000);
+        /// Bytes that may wait for one connection. At the limit messages of QoS 0 are dropped and counted; for one of QoS 1
+        /// the connection is closed, so that nothing is lost in silence.
+        outbound_bytes_max: usize = 4_194_304, within(4_096, 268_435_456);
+        /// Retained messages of all accounts. A publish that would add one more is refused.
+        retained_max: usize = 10_000, within(0, 1_000_000);
+        /// Bytes of retained messages of all accounts, in memory and in the journal. A publish beyond them is refused.
+        retained_bytes_max: usize = 16_777_216, within(4_096, 268_435_456);
+    }
+}
+
+section! {
     /// Where MCP clients, Prometheus and health checks connect.
     Http {
         /// The address. Port 0 takes a free one. Beyond loopback only where tokens are required (below).
@@ -162,7 +186,7 @@ section! {
         /// How long a person may take over a question that the client itself shows.
         form_ms: u32 = 60_000, within(1, 600_000);
         /// The file that holds the code which is said where a property wants spoken_code: at least 4 characters on one line, a file
-        /// of yours alone (chmod 600). Read at the start.
+        /// of yours alone (chmod 600). Read at the start. A path that is relative begins at this file.
         code_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
         /// How many wrong spoken codes in a row, of one caller or for one thing, lock it out.
         wrong_max: u32 = 5, within(1, 100);
@@ -181,6 +205,17 @@ section! {
         keep_days: u32 = 30, within(1, 3_650);
         /// Above so many MiB the oldest operations are deleted.
         size_max_mib: u32 = 256, within(8, 65_536);
+    }
+}
+
+section! {
+    /// What reaches each device's twin and what it decides, for truetwin replay. For the day on which something goes wrong: it
+    /// tells who was home, so the file is its owner's alone, and a device with a sensitive property is left out.
+    Recording {
+        /// The file. Without one nothing is recorded. A path that is relative begins at this file.
+        file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// At so many MiB the recording ends.
+        size_max_mib: u32 = 64, within(1, 65_536);
     }
 }
 

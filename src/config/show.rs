@@ -34,10 +34,12 @@ pub(super) fn example() -> String {
     let config = Config::default();
     documented(&mut out, "", &config.top, "");
     documented(&mut out, "mqtt", &config.mqtt, "");
+    documented(&mut out, "accounts", &config.accounts, "");
     documented(&mut out, "http", &config.http, "");
     documented(&mut out, "timing", &config.timing, "");
     documented(&mut out, "limits", &config.limits, "");
     documented(&mut out, "journal", &config.journal, "");
+    documented(&mut out, "recording", &config.recording, "");
     documented(&mut out, "confirm", &config.confirm, "");
     documented(&mut out, &format!("{CALLERS}.http"), &sample_caller(), "# ");
     documented(&mut out, &format!("[{ENDPOINT}]"), &sample_endpoint(), "# ");
@@ -59,10 +61,12 @@ pub(super) fn in_force(config: &Config) -> String {
     let mut out = String::new();
     plain(&mut out, "", &config.top);
     plain(&mut out, "mqtt", &config.mqtt);
+    plain(&mut out, "accounts", &config.accounts);
     plain(&mut out, "http", &config.http);
     plain(&mut out, "timing", &config.timing);
     plain(&mut out, "limits", &config.limits);
     plain(&mut out, "journal", &config.journal);
+    plain(&mut out, "recording", &config.recording);
     plain(&mut out, "confirm", &config.confirm);
     for (name, caller) in [("http", &config.callers.http), ("stdio", &config.callers.stdio)] {
         if *caller != CallerText::default() {

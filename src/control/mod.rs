@@ -11,6 +11,7 @@
 //!
 //! Knows nothing of twins and tools: whoever serves brings a [`Handler`].
 
+mod accounts;
 mod tokens;
 mod words;
 
@@ -36,8 +37,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    accounts::on_accounts,
     tokens::on_tokens,
-    words::{EndpointInfo, Listed, Request, Response, TokenInfo},
+    words::{AccountInfo, EndpointInfo, Listed, Request, Response, TokenInfo},
 };
 use crate::{
     data::{Credentials, DataFolder, Secret},
@@ -49,7 +51,8 @@ const SOCKET: &str = "hub.sock";
 /// Connections at once.
 pub const CONNECTIONS_MAX: usize = 8;
 
-/// Longest request, bytes with the newline: names and values are short; the URL of an access point may have 4 KiB.
+/// Longest request, bytes with the newline: names and values are short; the URL of an access point may have
+/// 4 KiB, the patterns of an account 6 KiB.
 pub const REQUEST_BYTES_MAX: usize = 8_192;
 
 /// Longest response that a client reads, bytes: a list of all devices that a hub may have.
@@ -106,6 +109,10 @@ pub fn on_credentials(credentials: &Credentials, mqtt: &str, request: &Request) 
         | Request::TokenAdd { .. }
         | Request::TokenList
         | Request::TokenRevoke { .. }
+        | Request::AccountAdd { .. }
+        | Request::AccountList
+        | Request::AccountRotate { .. }
+        | Request::AccountRemove { .. }
         | Request::Dispute { .. }
         | Request::Backup { .. } => return None,
     };

@@ -27,6 +27,10 @@ pub fn on_tokens(tokens: &Tokens, now: &str, request: &Request) -> Option<Respon
         | Request::EndpointList
         | Request::EndpointTest { .. }
         | Request::EndpointRemove { .. }
+        | Request::AccountAdd { .. }
+        | Request::AccountList
+        | Request::AccountRotate { .. }
+        | Request::AccountRemove { .. }
         | Request::Dispute { .. }
         | Request::Backup { .. } => return None,
     };

@@ -71,6 +71,31 @@ pub enum Request {
         /// Which one.
         name: String,
     },
+    /// Make a service account.
+    AccountAdd {
+        /// Its user name.
+        name: String,
+        /// The topics that it may read, as MQTT filters.
+        read: Vec<String>,
+        /// The topics that it may write, as MQTT filters.
+        write: Vec<String>,
+        /// The password that was chosen for it; else one is made.
+        password: Option<Secret>,
+    },
+    /// Which service accounts there are.
+    AccountList,
+    /// Give a service account another password.
+    AccountRotate {
+        /// Its user name.
+        name: String,
+        /// The password that was chosen for it; else one is made.
+        password: Option<Secret>,
+    },
+    /// Remove a service account.
+    AccountRemove {
+        /// Its user name.
+        name: String,
+    },
     /// What was said to be done was not.
     Dispute {
         /// The id of an operation, or a device: then the latest operation on it.
@@ -103,7 +128,21 @@ pub enum Response {
         /// Ordered by id.
         devices: Vec<Listed>,
     },
-    /// To [`Request::DeviceRemove`], [`Request::EndpointRemove`] and [`Request::TokenRevoke`].
+    /// To [`Request::AccountAdd`] and [`Request::AccountRotate`].
+    Account {
+        /// The account.
+        account: AccountInfo,
+        /// The password that was made for it, told this once; `None`: it was chosen.
+        password: Option<Secret>,
+        /// Address and port where it connects.
+        mqtt: String,
+    },
+    /// To [`Request::AccountList`].
+    Accounts {
+        /// Ordered by name.
+        accounts: Vec<AccountInfo>,
+    },
+    /// To [`Request::DeviceRemove`], [`Request::EndpointRemove`], [`Request::TokenRevoke`] and [`Request::AccountRemove`].
     Removed {
         /// Its id or name.
         device: String,
@@ -169,6 +208,23 @@ pub struct Listed {
     /// Its presence (semantics 5.5), where a running hub can tell.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub presence: Option<String>,
+}
+
+/// One service account, as its owner sees it. Nothing of it is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct AccountInfo {
+    /// Its user name.
+    pub name: String,
+    /// The topics that it may read.
+    pub read: Vec<String>,
+    /// The topics that it may write.
+    pub write: Vec<String>,
+    /// Whether its password was chosen by somebody.
+    pub chosen: bool,
+    /// Its connections, where a running hub can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
 }
 
 /// One bearer token, as its owner sees it. Nothing of it is secret.

@@ -7,13 +7,17 @@ use std::{
     collections::BTreeMap,
     fmt,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak},
 };
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use super::{DEVICES, Error, Lock, file};
+use super::{
+    ACCOUNTS, DEVICES, Error, Lock,
+    accounts::{self, StoredAccount},
+    file,
+};
 use crate::property::DeviceId;
 
 /// Most devices of one hub. One more is refused; each is one actor and one entry here, some kilobytes.
@@ -29,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1_048_576;
 const SECRET_BYTES: usize = 16;
 
 /// Longest password that is hashed, bytes; ours have 32. A longer one is wrong without a look.
-const PASSWORD_BYTES_MAX: usize = 256;
+pub(super) const PASSWORD_BYTES_MAX: usize = 256;
 
 /// A password or a token: [`fmt::Debug`] prints nothing of it, and there is no other way to print one by mistake.
 #[derive(Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -60,12 +64,55 @@ pub struct Credentials {
     shared: Arc<Shared>,
 }
 
-struct Shared {
-    folder: PathBuf,
+/// Devices and service accounts, which have one name space: a name is a user name, and says who somebody is.
+pub(super) struct Shared {
+    pub(super) folder: PathBuf,
     lock: Weak<Lock>,
     /// Held over a change on the disk, so that a slow card makes changes wait and nobody who connects.
     writing: Mutex<()>,
     devices: RwLock<BTreeMap<DeviceId, Hashed>>,
+    pub(super) accounts: RwLock<BTreeMap<DeviceId, StoredAccount>>,
+}
+
+impl Shared {
+    /// Loads both files of a folder.
+    pub(super) fn load(lock: Weak<Lock>, folder: &Path) -> Result<Arc<Self>, Error> {
+        let path = folder.join(DEVICES);
+        let devices = match file::read(&path, FILE_BYTES_MAX)? {
+            None => BTreeMap::new(),
+            Some(text) => decode(&path, &text)?,
+        };
+        let accounts = accounts::read(&folder.join(ACCOUNTS))?;
+        if let Some(both) = accounts.keys().find(|name| devices.contains_key(name)) {
+            let problem = format!("{both} is a device, too; one of them must go");
+            return Err(Error::Damaged { path: folder.join(ACCOUNTS), problem });
+        }
+        let (devices, accounts) = (RwLock::new(devices), RwLock::new(accounts));
+        Ok(Arc::new(Self { folder: folder.to_owned(), lock, writing: Mutex::new(()), devices, accounts }))
+    }
+
+    /// Held by whoever changes either, as long as the folder is this process's.
+    pub(super) fn writing(&self) -> Result<Writing<'_>, Error> {
+        let one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(still_ours) = self.lock.upgrade() else {
+            return Err(Error::Closed { path: self.folder.clone() });
+        };
+        Ok(Writing { _one_at_a_time: one_at_a_time, _still_ours: still_ours })
+    }
+
+    pub(super) fn devices(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<DeviceId, Hashed>> {
+        self.devices.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn accounts(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<DeviceId, StoredAccount>> {
+        self.accounts.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to change a file of the folder.
+pub(super) struct Writing<'a> {
+    _one_at_a_time: MutexGuard<'a, ()>,
+    _still_ours: Arc<Lock>,
 }
 
 /// What is kept of a password.
@@ -94,14 +141,8 @@ impl Hashed {
 }
 
 impl Credentials {
-    pub(super) fn load(lock: Weak<Lock>, path: PathBuf) -> Result<Self, Error> {
-        let devices = match file::read(&path, FILE_BYTES_MAX)? {
-            None => BTreeMap::new(),
-            Some(text) => decode(&path, &text)?,
-        };
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let shared = Shared { folder, lock, writing: Mutex::new(()), devices: RwLock::new(devices) };
-        Ok(Self { shared: Arc::new(shared) })
+    pub(super) fn of(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 
     /// Gives a new device its password. It counts once this returns.
@@ -109,7 +150,7 @@ impl Credentials {
     /// # Errors
     /// [`Error::DeviceExists`], [`Error::TooManyDevices`], or from the disk; then nothing has changed.
     pub fn add(&self, device: &DeviceId) -> Result<Secret, Error> {
-        self.change(|devices| added(devices, device))
+        self.change(|devices| self.added(devices, device))
     }
 
     /// Gives several new devices their passwords, in one change of the file; all of them or none.
@@ -117,7 +158,7 @@ impl Credentials {
     /// # Errors
     /// As [`Credentials::add`].
     pub fn add_all(&self, new: &[DeviceId]) -> Result<Vec<Secret>, Error> {
-        self.change(|devices| new.iter().map(|device| added(devices, device)).collect())
+        self.change(|devices| new.iter().map(|device| self.added(devices, device)).collect())
     }
 
     /// Gives a device another password; the old one counts no more. A connection that is open stays open, it is up to
@@ -164,10 +205,7 @@ impl Credentials {
 
     /// Changes a copy, writes it, and only then lets it count.
     fn change<T>(&self, apply: impl FnOnce(&mut BTreeMap<DeviceId, Hashed>) -> Result<T, Error>) -> Result<T, Error> {
-        let _one_at_a_time = self.shared.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(_still_ours) = self.shared.lock.upgrade() else {
-            return Err(Error::Closed { path: self.shared.folder.clone() });
-        };
+        let _writing = self.shared.writing()?;
         let mut devices = self.devices().clone();
         let result = apply(&mut devices)?;
         file::replace(&self.shared.folder, DEVICES, encode(&devices).as_bytes())?;
@@ -176,7 +214,23 @@ impl Credentials {
     }
 
     fn devices(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<DeviceId, Hashed>> {
-        self.shared.devices.read().unwrap_or_else(PoisonError::into_inner)
+        self.shared.devices()
+    }
+
+    /// Adds one device to a set.
+    fn added(&self, devices: &mut BTreeMap<DeviceId, Hashed>, device: &DeviceId) -> Result<Secret, Error> {
+        if devices.contains_key(device) {
+            return Err(Error::DeviceExists(device.clone()));
+        }
+        if self.shared.accounts().contains_key(device) {
+            return Err(Error::NameOfAccount(device.clone()));
+        }
+        if devices.len() >= DEVICES_MAX {
+            return Err(Error::TooManyDevices);
+        }
+        let (secret, hashed) = new_secret()?;
+        devices.insert(device.clone(), hashed);
+        Ok(secret)
     }
 }
 
@@ -186,17 +240,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Adds one device to a set.
-fn added(devices: &mut BTreeMap<DeviceId, Hashed>, device: &DeviceId) -> Result<Secret, Error> {
-    if devices.contains_key(device) {
-        return Err(Error::DeviceExists(device.clone()));
-    }
-    if devices.len() >= DEVICES_MAX {
-        return Err(Error::TooManyDevices);
-    }
-    let (secret, hashed) = new_secret()?;
-    devices.insert(device.clone(), hashed);
-    Ok(secret)
+/// The devices that have a password in a folder whose lock somebody else may hold; `None`: there is no such file.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn device_names(folder: &Path) -> Result<Option<Vec<DeviceId>>, Error> {
+    let path = folder.join(DEVICES);
+    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    Ok(Some(decode(&path, &text)?.into_keys().collect()))
 }
 
 /// A new secret with what is kept of it.

@@ -6,6 +6,7 @@
 //! | `hub.id` | this hub's name in a welcome, random, for ever | once |
 //! | `epoch` | a number that grows with each start of the hub | at each start |
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
+//! | `accounts.json` | service accounts with what they may, mode 0600: salted hashes and Argon2id, no secrets | by `account add`, `rotate`, `remove` |
 //! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
 //! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
@@ -19,6 +20,8 @@
 //!
 //! Knows nothing of sockets or twins; blocks on the disk, so asynchronous callers use `spawn_blocking`.
 
+mod accounts;
+mod chosen;
 mod credentials;
 mod endpoints;
 mod file;
@@ -36,7 +39,9 @@ use std::{
 };
 
 pub use self::{
-    credentials::{Credentials, DEVICES_MAX, Secret},
+    accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof},
+    chosen::{CHOSEN_CHARS_MIN, Chosen},
+    credentials::{Credentials, DEVICES_MAX, Secret, device_names},
     endpoints::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
     },
@@ -50,11 +55,12 @@ const HUB_ID: &str = "hub.id";
 /// The file with the epoch.
 pub(crate) const EPOCH: &str = "epoch";
 /// The small files without which a hub is another one: what a backup takes along beside the journal.
-pub(crate) const KEPT: &[&str] = &[HUB_ID, EPOCH, DEVICES, ENDPOINTS, TOKENS];
+pub(crate) const KEPT: &[&str] = &[HUB_ID, EPOCH, DEVICES, ACCOUNTS, ENDPOINTS, TOKENS];
 const HUB_JSON: &str = "hub.json";
 /// There while sockets to access points may be open.
 const SOCKETS: &str = "endpoints.open";
 const DEVICES: &str = "devices.json";
+const ACCOUNTS: &str = "accounts.json";
 const ENDPOINTS: &str = "endpoints.json";
 const TOKENS: &str = "tokens.json";
 
@@ -132,6 +138,24 @@ pub enum Error {
     /// No more devices.
     #[error("there are {DEVICES_MAX} devices already, the most that one hub takes")]
     TooManyDevices,
+    /// A device is to get the name of an account.
+    #[error("{0} is a service account; take another name, or remove that first with: truetwin account remove {0}")]
+    NameOfAccount(DeviceId),
+    /// An account is to get the name of a device.
+    #[error("{0} is a device; take another name, or remove that first with: truetwin device remove {0}")]
+    NameOfDevice(DeviceId),
+    /// A service account that is there already.
+    #[error("there is an account {0} already; give it a new password with: truetwin account rotate {0}")]
+    AccountExists(DeviceId),
+    /// No service account of that name.
+    #[error("no account {0}; truetwin account list shows those there are")]
+    UnknownAccount(DeviceId),
+    /// No more service accounts.
+    #[error("there are {ACCOUNTS_MAX} accounts already, the most that one hub takes")]
+    TooManyAccounts,
+    /// A password that somebody chose and that cannot be taken.
+    #[error(transparent)]
+    Password(#[from] chosen::BadPassword),
     /// An access point of that name is there.
     #[error("there is an endpoint {0} already; remove it first with: truetwin endpoint remove {0}")]
     EndpointExists(String),
@@ -165,6 +189,7 @@ pub struct DataFolder {
     hub_id: String,
     epoch: u64,
     credentials: Credentials,
+    accounts: Accounts,
     endpoints: Endpoints,
     tokens: Tokens,
 }
@@ -204,10 +229,11 @@ impl DataFolder {
         file::remove(path, HUB_JSON)?;
         let epoch = read_epoch(path)?;
         let hub_id = read_or_make_hub_id(path, epoch)?;
-        let credentials = Credentials::load(Arc::downgrade(&lock), path.join(DEVICES))?;
+        let users = credentials::Shared::load(Arc::downgrade(&lock), path)?;
+        let (credentials, accounts) = (Credentials::of(users.clone()), Accounts::of(users));
         let endpoints = Endpoints::load(Arc::downgrade(&lock), path.join(ENDPOINTS))?;
         let tokens = Tokens::load(Arc::downgrade(&lock), path.join(TOKENS))?;
-        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials, endpoints, tokens })
+        Ok(Self { lock, hub_id, epoch: epoch.unwrap_or(0), credentials, accounts, endpoints, tokens })
     }
 
     /// The folder.
@@ -229,6 +255,11 @@ impl DataFolder {
     /// The credentials; clones share one set.
     pub fn credentials(&self) -> Credentials {
         self.credentials.clone()
+    }
+
+    /// The service accounts; clones share one set.
+    pub fn accounts(&self) -> Accounts {
+        self.accounts.clone()
     }
 
     /// The access points that were added by command; clones share one set.

@@ -245,6 +245,7 @@ fn property(wire: hub::PropertyWire) -> Property {
         terms: Terms {
             clamps: wire.clamps,
             failsafe: wire.failsafe.map(|f| Failsafe { value: value_of(&f.value), after_ms: f.after_ms }),
+            confirmation: by_role_of(wire.role),
             ..Terms::default()
         },
     }
@@ -253,6 +254,11 @@ fn property(wire: hub::PropertyWire) -> Property {
 /// What can do harm, and with it the actions of its device that do not say what they move (semantics 7.2).
 const HARMFUL: [Role; 3] = [Role::Lock, Role::Door, Role::Heater];
 
+/// What a role says of confirming: one that this version does not know may be a gate (semantics 7.2).
+fn by_role_of(role: Option<RoleWord>) -> Confirmation {
+    Confirmation { strange_role: role == Some(RoleWord::Unknown), ..Confirmation::default() }
+}
+
 fn action(wire: hub::ActionWire, harmful: Option<Role>) -> Action {
     Action {
         name: wire.name.into(),
@@ -260,7 +266,7 @@ fn action(wire: hub::ActionWire, harmful: Option<Role>) -> Action {
         feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
         repeatable: wire.repeatable,
-        confirmation: Confirmation::default(),
+        confirmation: by_role_of(wire.role),
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 use super::{Caller, Fleet, Limits};
 use crate::{
     authz::{Permitted, Rights},
-    broker::{self, Access, Broker},
+    broker::{self, Access, Answer, Broker},
     config::Config,
     device::{Context, DeviceMsg},
     dialect::native::Identity,
@@ -221,8 +221,8 @@ struct Hub {
 struct Everybody;
 
 impl Access for Everybody {
-    fn admits(&self, _: &str, password: &[u8]) -> bool {
-        password == b"secret"
+    fn admits(&self, _: &str, password: &[u8]) -> Answer {
+        (password == b"secret").into()
     }
 }
 

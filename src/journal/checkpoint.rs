@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::Ordering,
@@ -20,11 +20,32 @@ const LOG_BYTES: u64 = 4 * 1_048_576;
 /// A log so large that commits wait for once, so that it ends: moving beside a writer that never rests never comes to its end.
 const LOG_BYTES_MAX: u64 = 4 * LOG_BYTES;
 
-/// Starts the thread; it looks at the log whenever it is told that it has grown, and ends with the sender.
-pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<()>, JoinHandle<()>), Error> {
+/// The log as the writer sees it.
+pub(super) struct Log {
+    path: PathBuf,
+    grown: SyncSender<()>,
+}
+
+impl Log {
+    /// Wakes the thread that moves it, if there is enough to move.
+    pub(super) fn look(&self) {
+        if bytes(&self.path) >= LOG_BYTES {
+            let _it_is_awake_already = self.grown.try_send(());
+        }
+    }
+}
+
+/// The log's length: what is in it, because the first commit after it was wholly moved cuts it (`journal_size_limit`).
+fn bytes(log: &Path) -> u64 {
+    fs::metadata(log).map_or(0, |log| log.len())
+}
+
+/// Starts the thread, which ends with the log's handle.
+pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(Log, JoinHandle<()>), Error> {
     let connection = schema::connect(path)?;
     let log = path.with_extension("db-wal");
     let (grown, told) = mpsc::sync_channel(1);
+    let handle = Log { path: log.clone(), grown };
     let mut before = 0;
     let mut account = move || {
         let written = thread_written_bytes();
@@ -34,11 +55,12 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<
     let thread = thread::Builder::new().name("checkpoint".to_owned()).spawn(move || {
         let mut due_bytes = LOG_BYTES;
         while told.recv().is_ok() {
-            // The first commit after the log was wholly moved cuts it (`journal_size_limit`), so its length is what is in it.
-            let log_bytes = fs::metadata(&log).map_or(0, |log| log.len());
-            if log_bytes < LOG_BYTES {
+            let log_bytes = bytes(&log);
+            // It was cut meanwhile.
+            if log_bytes + LOG_BYTES < due_bytes {
                 due_bytes = LOG_BYTES;
-            } else if log_bytes >= due_bytes {
+            }
+            if log_bytes >= due_bytes {
                 // The writer goes on meanwhile; what it adds is moved the next time.
                 let how = if log_bytes < LOG_BYTES_MAX { "PASSIVE" } else { "RESTART" };
                 if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
@@ -54,7 +76,7 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(SyncSender<
         }
         account();
     });
-    Ok((grown, thread.map_err(Error::Thread)?))
+    Ok((handle, thread.map_err(Error::Thread)?))
 }
 
 /// Bytes that this thread has handed to the system for writing so far; 0 where there is no `/proc`.

@@ -42,6 +42,13 @@ pub enum Entry {
         /// The device.
         device: String,
     },
+    /// A retained message of a service account took the place of the one on its topic.
+    Retained(RetainedRow),
+    /// A topic has no retained message any more.
+    Unretained {
+        /// The topic.
+        topic: String,
+    },
     /// A value by name: epoch, the hub's name.
     Named {
         /// The name.
@@ -49,6 +56,26 @@ pub enum Entry {
         /// The value.
         value: String,
     },
+}
+
+impl Entry {
+    /// The operation whose admission is void with this.
+    pub(super) fn ends(&self) -> Option<&str> {
+        match self {
+            Self::NotTaken { op } => Some(op),
+            Self::Ended(operation) => Some(&operation.op),
+            Self::Admitted(_)
+            | Self::Held(_)
+            | Self::Unheld { .. }
+            | Self::Reported(_)
+            | Self::Described { .. }
+            | Self::Audited { .. }
+            | Self::Forgotten { .. }
+            | Self::Named { .. }
+            | Self::Retained(_)
+            | Self::Unretained { .. } => None,
+        }
+    }
 }
 
 /// An operation that was taken in and has not ended.
@@ -103,4 +130,19 @@ pub struct ReportedRow {
     pub at_ms: i64,
     /// Everything about it, as JSON.
     pub json: String,
+}
+
+/// A retained message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetainedRow {
+    /// Its topic.
+    pub topic: String,
+    /// The quality of service with which it was published: 0 or 1.
+    pub qos: u8,
+    /// When it expires, Unix milliseconds.
+    pub expires_ms: Option<i64>,
+    /// Its properties, in MQTT 5's encoding.
+    pub properties: Vec<u8>,
+    /// Its payload.
+    pub payload: Vec<u8>,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `entry` | what can be kept, as plain columns |
 //! | `schema` | the tables, their version, and the way from an older one |
+//! | `waiting` | what waits for the writer, and when it is woken |
 //! | `writer` | the one thread that writes: everything that waits is one commit |
 //! | `checkpoint` | moves what was written from the log into the file, on a thread of its own |
 //! | `recovered` | what a hub finds at its start |
@@ -19,6 +20,7 @@ mod entry;
 pub mod form;
 mod recovered;
 mod schema;
+mod waiting;
 mod writer;
 
 use std::{
@@ -27,25 +29,20 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc::{SyncSender, TrySendError},
     },
     thread::JoinHandle,
 };
 
 use tokio::sync::oneshot;
 
-use self::writer::Order;
+use self::waiting::{Order, Waiting};
 pub use self::{
-    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow},
+    entry::{Admission, Entry, HeldRow, OperationRow, ReportedRow, RetainedRow},
     recovered::Recovered,
 };
 
 /// The file in the data folder.
 pub const FILE: &str = "journal.db";
-
-/// Orders that may wait for the writer. A commit takes some 50 µs on an SD card's page cache, so this is seconds of a stalled
-/// disk; one more is refused at once, and its caller answered without a record.
-const ORDERS_MAX: usize = 8_192;
 
 /// How sure something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +159,7 @@ impl Counters {
 /// The handle of the running journal; clones are the same journal.
 #[derive(Clone)]
 pub struct Journal {
-    orders: SyncSender<Order>,
+    waiting: Arc<Waiting>,
     counters: Arc<Counters>,
 }
 
@@ -183,10 +180,10 @@ impl Journal {
         let mut connection = schema::open(&path)?;
         let recovered = recovered::read(&path, &mut connection)?;
         let counters = Arc::new(Counters::default());
-        let (orders, waiting) = std::sync::mpsc::sync_channel(ORDERS_MAX);
-        let (grown, checkpoint) = checkpoint::start(&path, counters.clone())?;
-        let writer = writer::start(connection, waiting, grown, retention, counters.clone())?;
-        Ok((Self { orders, counters }, recovered, Running { writer, checkpoint }))
+        let (log, checkpoint) = checkpoint::start(&path, counters.clone())?;
+        let waiting = Arc::new(Waiting::new());
+        let writer = writer::start(connection, waiting.clone(), log, retention, counters.clone())?;
+        Ok((Self { waiting, counters }, recovered, Running { writer, checkpoint }))
     }
 
     /// Keeps entries in one commit, behind all that was given before. The receiver hears once they are kept; it may be dropped.
@@ -202,7 +199,8 @@ impl Journal {
         self.order(Order::Keep { entries, lasting, done: Some(done) }).map(|()| kept)
     }
 
-    /// Keeps entries without anybody waiting. What can't be taken is counted.
+    /// Keeps entries together without anybody waiting: with the next commit, or within 50 ms; values that were only reported
+    /// within a quarter of an hour. What can't be taken is counted.
     pub fn queue(&self, entries: Vec<Entry>) {
         let _counted = self.order(Order::Keep { entries, lasting: Lasting::Process, done: None });
     }
@@ -222,13 +220,9 @@ impl Journal {
     }
 
     fn order(&self, order: Order) -> Result<(), NotKept> {
-        self.orders.try_send(order).map_err(|error| {
-            let (order, why) = match error {
-                TrySendError::Full(order) => (order, NotKept::Behind),
-                TrySendError::Disconnected(order) => (order, NotKept::Closed),
-            };
-            self.counters.not_kept.fetch_add(order.entries() as u64, Ordering::Relaxed);
-            why
+        let count = order.entries().len() as u64;
+        self.waiting.give(order).inspect_err(|_| {
+            self.counters.not_kept.fetch_add(count, Ordering::Relaxed);
         })
     }
 }
@@ -252,7 +246,7 @@ impl Running {
     /// Writes everything that was given before, and closes the file; what is given later is not kept. Blocks.
     pub fn close(self, journal: Journal) {
         // It waits behind all that is there; a writer that is gone has closed already.
-        let _closed = journal.orders.send(Order::Close);
+        let _closed = journal.waiting.give(Order::Close);
         // A thread that panicked has said so on standard error; what it held is in SQLite's log.
         let _panicked = self.writer.join();
         let _panicked = self.checkpoint.join();

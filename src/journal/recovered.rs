@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 
 use super::{
     Error,
-    entry::{Admission, HeldRow, OperationRow, ReportedRow},
+    entry::{Admission, HeldRow, OperationRow, ReportedRow, RetainedRow},
     schema::damaged,
 };
 
@@ -25,6 +25,8 @@ pub struct Recovered {
     pub reported: Vec<ReportedRow>,
     /// Descriptions by device.
     pub descriptions: BTreeMap<String, String>,
+    /// Retained messages of service accounts.
+    pub retained: Vec<RetainedRow>,
 }
 
 /// Reads everything. With a million operations this is a second; retention keeps it far below.
@@ -47,6 +49,15 @@ pub(super) fn read(path: &Path, connection: &mut Connection) -> Result<Recovered
         let reported = |row: &Row<'_>| {
             Ok(ReportedRow { device: row.get(0)?, property: row.get(1)?, at_ms: row.get(2)?, json: row.get(3)? })
         };
+        let retained = |row: &Row<'_>| {
+            Ok(RetainedRow {
+                topic: row.get(0)?,
+                qos: row.get(1)?,
+                expires_ms: row.get(2)?,
+                properties: row.get(3)?,
+                payload: row.get(4)?,
+            })
+        };
         let pair = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let c = &*connection;
         Ok(Recovered {
@@ -61,6 +72,7 @@ pub(super) fn read(path: &Path, connection: &mut Connection) -> Result<Recovered
             held: all(c, "SELECT device, property, json FROM held", held)?,
             reported: all(c, "SELECT device, property, at_ms, json FROM reported", reported)?,
             descriptions: all(c, "SELECT device, json FROM description", pair)?.into_iter().collect(),
+            retained: all(c, "SELECT topic, qos, expires_ms, properties, payload FROM retained", retained)?,
         })
     };
     read().map_err(|error| damaged(path, &error))

@@ -11,10 +11,11 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use super::Error;
 
 /// The version that this program writes: SQLite's `user_version`.
-pub(super) const VERSION: i64 = 1;
+pub(super) const VERSION: i64 = 2;
 
 /// The ways from each version to the next; version 0 is an empty file. A step never changes once it was released.
-const STEPS: [&str; VERSION as usize] = ["
+const STEPS: [&str; VERSION as usize] = [
+    "
     CREATE TABLE named (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE admission (
         op TEXT PRIMARY KEY, device TEXT NOT NULL, what TEXT NOT NULL, caller TEXT NOT NULL, at_ms INTEGER NOT NULL, json TEXT NOT NULL
@@ -31,7 +32,13 @@ const STEPS: [&str; VERSION as usize] = ["
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE description (device TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE audit (number INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, json TEXT NOT NULL) STRICT;
-"];
+",
+    "
+    CREATE TABLE retained (
+        topic TEXT PRIMARY KEY, qos INTEGER NOT NULL, expires_ms INTEGER, properties BLOB NOT NULL, payload BLOB NOT NULL
+    ) STRICT;
+",
+];
 
 /// Opens the file, or makes it; afterwards it has this version's tables.
 pub(super) fn open(path: &Path) -> Result<Connection, Error> {

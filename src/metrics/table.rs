@@ -224,6 +224,34 @@ pub const DOOR: &[Door] = &[
     count("commands_in", "truetwin_door_commands_total", "Commands handed to the door."),
     count("commands_written", "truetwin_door_commands_written_total", "Commands written to a device's connection."),
     count("commands_lost", "truetwin_door_commands_lost_total", "Commands that could not be written."),
+    count(
+        "refused_checking",
+        "truetwin_door_refused_checking_total",
+        "Logins of accounts refused because too many passwords were being checked.",
+    ),
+    count("messages_in", "truetwin_accounts_messages_in_total", "Publishes of service accounts."),
+    count("messages_out", "truetwin_accounts_messages_out_total", "Messages sent to service accounts."),
+    count(
+        "messages_dropped",
+        "truetwin_accounts_messages_dropped_total",
+        "QoS 0 messages dropped for an account that reads too slowly.",
+    ),
+    count(
+        "messages_expired",
+        "truetwin_accounts_messages_expired_total",
+        "Messages that expired before they were sent.",
+    ),
+    count(
+        "messages_too_large",
+        "truetwin_accounts_messages_too_large_total",
+        "Messages larger than the account's program takes.",
+    ),
+    count(
+        "slow_readers",
+        "truetwin_accounts_slow_readers_total",
+        "Connections of accounts closed because they read too slowly for QoS 1.",
+    ),
+    count("retained_refused", "truetwin_accounts_retained_refused_total", "Messages not retained for lack of room."),
     count("bus_rebuilds", "truetwin_bus_rebuilds_total", "Routers that died and were rebuilt."),
     count("bus_gaps", "truetwin_bus_gaps_total", "Gaps in what came out of the router."),
     count("bus_resends", "truetwin_bus_resends_total", "Frames sent again over the bus."),
@@ -233,4 +261,8 @@ pub const DOOR: &[Door] = &[
     now("unacknowledged_bytes", "truetwin_door_unacknowledged_bytes", "Bytes of reports not taken in yet."),
     now("held_back_connections", "truetwin_door_held_back_connections", "Connections not read for lack of credits."),
     now("bus_waiting", "truetwin_bus_waiting", "Frames in or in front of the bus."),
+    now("account_connections", "truetwin_accounts_connections", "Connections of service accounts."),
+    now("subscriptions", "truetwin_accounts_subscriptions", "Subscriptions of service accounts."),
+    now("retained_messages", "truetwin_accounts_retained_messages", "Retained messages."),
+    now("retained_bytes", "truetwin_accounts_retained_bytes", "Bytes of retained messages."),
 ];

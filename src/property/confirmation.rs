@@ -30,11 +30,14 @@ impl Confirm {
     }
 }
 
-/// The owner's word on how a property or an action is confirmed.
+/// How a property or an action is confirmed: the owner's word, and what its role does not say.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Confirmation {
-    /// How; `None`: by role.
+    /// The owner's word; `None`: by role.
     pub how: Option<Confirm>,
+    /// The device gives it a role that this version does not know (`gate`): it may be one that can do harm, so it is asked
+    /// about unless the owner says otherwise.
+    pub strange_role: bool,
     /// What is pressed, with [`Confirm::Press`]: a button's property, of this or another device.
     pub press: Option<(DeviceId, PropertyName)>,
 }
@@ -141,7 +144,7 @@ impl Description {
             });
             let strictest = asked.max_by_key(|(how, _)| *how).filter(|(how, _)| Some(*how) > by_role);
             if let Some((how, press)) = strictest {
-                action.confirmation = Confirmation { how: Some(how), press };
+                action.confirmation = Confirmation { how: Some(how), press, ..action.confirmation };
             }
         }
     }
@@ -150,6 +153,7 @@ impl Description {
 /// The owner's word, else [`Confirm::Ask`] for what can do harm.
 fn how(owner: &Confirmation, role: Role) -> Option<Confirm> {
     let by_role = match role {
+        _ if owner.strange_role => Confirm::Ask,
         Role::Lock | Role::Door | Role::Heater => Confirm::Ask,
         Role::Light
         | Role::Socket
@@ -240,13 +244,13 @@ mod tests {
         let by_word = |how, role, by_action: &[(bool, &str)]| {
             let mut property = property(role, Kind::Bool);
             let press = (DeviceId::new("bell").expect("an id"), "presses".into());
-            property.terms.confirmation = Confirmation { how, press: Some(press) };
+            property.terms.confirmation = Confirmation { how, press: Some(press), ..Confirmation::default() };
             property.terms.by_action =
                 by_action.iter().map(|(value, name)| (Value::Bool(*value), (*name).into())).collect();
             property
         };
         let asked = |property: &Property, role, name: &str, own: Option<Confirm>| {
-            let confirmation = Confirmation { how: own, press: None };
+            let confirmation = Confirmation { how: own, ..Confirmation::default() };
             let action = Action {
                 name: name.into(),
                 role,
@@ -279,6 +283,18 @@ mod tests {
         assert_eq!(asked(&plain, Role::Lock, "unlock", None), (press, true), "as the lock");
         let weaker = by_word(Some(Confirm::None), Role::Lock, &[]);
         assert_eq!(asked(&weaker, Role::Lock, "unlock", None).0, Some(Confirm::Ask), "none was said of the property");
+    }
+
+    #[test]
+    fn s7_2_what_has_a_role_that_this_version_does_not_know_is_asked_about_unless_its_owner_says_otherwise() {
+        let yes = Value::Bool(true);
+        let asked = |how| {
+            let mut property = property(Role::Other, Kind::Bool);
+            property.terms.confirmation = Confirmation { how, strange_role: true, press: None };
+            property.confirmation(Movement::To(&yes), None)
+        };
+        assert_eq!(asked(None), Some(Confirm::Ask));
+        assert_eq!((asked(Some(Confirm::None)), asked(Some(Confirm::Press))), (None, Some(Confirm::Press)));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! From a call that has ended to its record in the audit, and to its line in the log.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use serde_json::{Map, Value as Json};
 
+use super::quiet::Quiet;
 use crate::{
     answer::{Rendered, ResultWord},
     audit::{Audit, Event, HEARD_CHARS_MAX, MASK, Record, Thing, Want, bounded, masked, speech_masked},
@@ -33,6 +34,7 @@ pub(super) struct Auditor {
     pub(super) fleet: Fleet,
     /// What of it nobody may read, also of devices that have not greeted.
     pub(super) config: Arc<Config>,
+    pub(super) quiet: Arc<Quiet>,
 }
 
 impl Auditor {
@@ -47,7 +49,7 @@ impl Auditor {
         record.agreed = Some(ended.notes.agreed.clone()).filter(|ways| !ways.is_empty());
         hide_sent(&mut record, hidden);
         record.duration_ms = Some(u64::try_from(ended.elapsed.as_millis()).unwrap_or(u64::MAX));
-        tell(&record, ended.tool.only_reads());
+        self.tell(&record, ended.tool.only_reads());
         self.audit.keep(record, ended.elapsed);
     }
 
@@ -69,7 +71,9 @@ impl Auditor {
         let mut record = self.record(away.principal, caller, &tool);
         record.event = Event::TurnedAway;
         record.refusal = Some(away.why.to_owned());
-        tracing::warn!(caller = %caller.0, tool, why = away.why, "a call was turned away");
+        if self.quiet.lets(Instant::now(), &record.caller) {
+            tracing::warn!(caller = %caller.0, tool, why = away.why, "a call was turned away");
+        }
         self.audit.keep(record, std::time::Duration::ZERO);
     }
 
@@ -92,8 +96,15 @@ impl Auditor {
         answered(&mut record, &answer.structured, &answer.say, answer.result);
         hide_sent(&mut record, hidden);
         record.duration_ms = Some(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
-        tell(&record, false);
+        self.tell(&record, false);
         self.audit.keep(record, elapsed);
+    }
+
+    /// A wish that was not confirmed is told in the log, unless its caller has had its share.
+    fn tell(&self, record: &Record, only_reads: bool) {
+        if !only_reads && record.is_failure() && self.quiet.lets(Instant::now(), &record.caller) {
+            tell(record);
+        }
     }
 
     fn record(&self, principal: &Principal, caller: &Caller, tool: &str) -> Record {
@@ -226,10 +237,7 @@ fn became(thing: &mut Thing, settled: &Settled) {
 }
 
 /// One line in the log for each wish that was not confirmed; nothing of it is what somebody said or a value.
-fn tell(record: &Record, only_reads: bool) {
-    if only_reads || !record.is_failure() {
-        return;
-    }
+fn tell(record: &Record) {
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let (caller, tool, result) = (&record.caller, word(&record.tool), word(&record.result));
     let session = word(&record.session);

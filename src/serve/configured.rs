@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     config::{self, Config, EndpointText, TokenError},
     endpoint::{Address, Profile, Settings, UrlError, parse_url_with},
+    property::DeviceId,
 };
 
 /// What is wrong with one of them. Never quotes a token.
@@ -63,6 +64,14 @@ pub fn endpoints(config: &Config) -> (Vec<Settings>, Vec<Error>) {
         }
     }
     (all, broken)
+}
+
+/// What an owner should know of devices that the configuration speaks of and that cannot connect: a typo, or one that is to come.
+pub fn without_password(config: &Config, known: &[DeviceId]) -> Vec<String> {
+    let unknown = config.devices.keys().filter(|id| !known.contains(id));
+    unknown
+        .map(|id| format!("devices.{id}: no device {id} has a password (truetwin device add {id}), or it is a typo"))
+        .collect()
 }
 
 fn settings(text: &EndpointText, before: &[Settings]) -> Result<Settings, Error> {

@@ -39,13 +39,21 @@ pub enum Error {
         path: PathBuf,
     },
     /// What is in it is no code.
-    #[error("confirm.code_file {} holds no code: {source}", path.display())]
+    #[error("confirm.code_file {} holds no code", path.display())]
     Bad {
         /// It.
         path: PathBuf,
         /// Why.
         source: BadSecret,
     },
+}
+
+/// Whether the code that is said aloud can be had, where one is wanted.
+///
+/// # Errors
+/// [`Error`], with what is wrong with its file.
+pub fn spoken_code(config: &Config) -> Result<(), Error> {
+    config.confirm.code_file.as_ref().map(|path| secret(PathBuf::from(path)).map(drop)).unwrap_or(Ok(()))
 }
 
 /// What confirms, for all servers of one hub.

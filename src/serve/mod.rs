@@ -14,7 +14,10 @@ mod http;
 mod observer;
 mod owner;
 mod points;
+mod quiet;
+mod recorded;
 mod recovered;
+mod retained;
 mod settings;
 
 use std::{
@@ -28,15 +31,15 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use self::confirm::Error as SpokenCodeError;
-use self::{bounded::Bounded, doorkeeper::Doorkeeper};
+pub use self::confirm::{Error as SpokenCodeError, spoken_code};
+use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
     audit::Audit,
     authz::{Access, confirm::Presses},
     broker::{self, Broker},
     config::{Config, ms},
     control,
-    data::{self, Credentials, DataFolder, Endpoints, Secret, Tokens},
+    data::{self, Accounts, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
     dialect::native::Identity,
     endpoint::{self, Outside},
@@ -46,6 +49,7 @@ use crate::{
     mcp,
     metrics::{Metrics, UPKEEP_EVERY},
     property::DeviceId,
+    recorder::{self, Recorder},
     twin::words::Presence,
 };
 
@@ -77,6 +81,12 @@ pub enum Error {
     /// The journal's reader died.
     #[error("the journal cannot be opened")]
     Recovery,
+    /// The recording.
+    #[error("nothing can be recorded")]
+    Recording(#[from] recorder::Error),
+    /// The recording's opener died.
+    #[error("the recording cannot be opened")]
+    Recorder,
     /// The audit's reader died.
     #[error("the audit cannot be opened")]
     Audit,
@@ -105,6 +115,8 @@ pub struct Hub {
     http_addr: SocketAddr,
     /// The journal's threads.
     running: Option<journal::Running>,
+    /// What is recorded for a replay.
+    recorder: Option<Arc<Recorder>>,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
 }
@@ -117,6 +129,8 @@ pub struct Parts {
     pub broker: Broker,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Service accounts.
+    pub accounts: Accounts,
     /// Access points that were added by command.
     pub endpoints: Endpoints,
     /// The bearer tokens of HTTP clients.
@@ -137,6 +151,8 @@ pub struct Parts {
     pub lines: endpoint::Endpoints,
     /// The MCP server behind every transport.
     server: mcp::Server,
+    /// How much of what callers do wrong is written to the log.
+    quiet: Arc<Quiet>,
 }
 
 impl Hub {
@@ -160,21 +176,27 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let (journal, recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
+        let (journal, mut recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
+        let recorder = recorded::begin(&config).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
-        let access = Arc::new(Doorkeeper::new(credentials.clone()));
-        let (broker, heard) = broker::start(mqtt, access, settings::door(&config)).await?;
+        let accounts = data.accounts();
+        let access = Arc::new(Doorkeeper::new(credentials.clone(), accounts.clone()));
+        let memory = retained::memory(journal.clone(), std::mem::take(&mut recovered.retained));
+        let (broker, heard) = broker::start_with(mqtt, access, settings::door(&config), memory).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
-        let context =
-            Arc::new(Context::new(broker.clone(), metrics.clone(), identity, settings).with_journal(journal.clone()));
+        let context = Context::new(broker.clone(), metrics.clone(), identity, settings);
+        let context = Arc::new(context.with_journal(journal.clone()).with_recorder(recorder.clone()));
         let limits = fleet::Limits {
             restarts_max: config.limits.actor_restarts_max,
             restarts_within: ms(config.limits.actor_restarts_window_ms),
         };
         let fleet = Fleet::start(context, limits).await?;
         let mut found = recovered::Found::new(recovered, &config, epoch);
+        for note in configured::without_password(&config, &credentials.list()) {
+            tracing::warn!("{note}");
+        }
         for device in credentials.list() {
             let memory = found.take(&device);
             fleet.remember(config.name(&device), memory).await?;
@@ -185,7 +207,8 @@ impl Hub {
         let presses = Arc::new(Presses::of(config.buttons()));
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
         let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
-        let observer = observer_of(&fleet, &metrics, &audit, &config);
+        let quiet = Arc::new(Quiet::default());
+        let observer = observer_of(&fleet, &metrics, &audit, &config, &quiet);
         let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
         let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
@@ -195,6 +218,7 @@ impl Hub {
             fleet,
             broker,
             credentials,
+            accounts,
             endpoints,
             tokens,
             journal: journal.clone(),
@@ -205,6 +229,7 @@ impl Hub {
             config,
             lines,
             server,
+            quiet,
         };
         let parts = Arc::new(parts);
         let (broker, metrics) = (parts.broker.clone(), parts.metrics.clone());
@@ -219,7 +244,7 @@ impl Hub {
             http::router(&parts, &stop_http),
             stop_http.clone(),
         ));
-        let upkeep = tokio::spawn(keep_up(parts.metrics.clone()));
+        let upkeep = tokio::spawn(keep_up(parts.metrics.clone(), parts.quiet.clone()));
         let socket = control::Server::bind(&data)?;
         let control = tokio::spawn(socket.run(owner::Owner::new(parts.clone()), stop_control.clone()));
         let dialled = tokio::spawn(endpoints::keep(
@@ -230,7 +255,20 @@ impl Hub {
         ));
         data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
-        Ok(Self { parts, http, ingress, upkeep, control, dialled, stop_control, stop_http, http_addr, running, data })
+        Ok(Self {
+            parts,
+            http,
+            ingress,
+            upkeep,
+            control,
+            dialled,
+            stop_control,
+            stop_http,
+            http_addr,
+            running,
+            recorder,
+            data,
+        })
     }
 
     /// Where devices connect.
@@ -275,6 +313,9 @@ impl Hub {
         self.upkeep.abort();
         let audit = self.parts.audit.clone();
         let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || audit.close()).await;
+        if let Some(recorder) = self.recorder {
+            let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || recorder.close()).await;
+        }
         if let (Some(running), Some(journal)) = (self.running, self.parts.journal.clone()) {
             let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
         }
@@ -300,7 +341,7 @@ impl Parts {
 
     fn auditor(&self) -> audited::Auditor {
         let (audit, fleet, config) = (self.audit.clone(), self.fleet.clone(), self.config.clone());
-        audited::Auditor { audit, fleet, config }
+        audited::Auditor { audit, fleet, config, quiet: self.quiet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.
@@ -323,16 +364,24 @@ impl Parts {
     }
 }
 
-fn observer_of(fleet: &Fleet, metrics: &Metrics, audit: &Audit, config: &Arc<Config>) -> Arc<dyn mcp::Observer> {
-    let auditor = audited::Auditor { audit: audit.clone(), fleet: fleet.clone(), config: config.clone() };
+fn observer_of(
+    fleet: &Fleet,
+    metrics: &Metrics,
+    audit: &Audit,
+    config: &Arc<Config>,
+    quiet: &Arc<Quiet>,
+) -> Arc<dyn mcp::Observer> {
+    let (audit, fleet, config, quiet) = (audit.clone(), fleet.clone(), config.clone(), quiet.clone());
+    let auditor = audited::Auditor { audit, fleet, config, quiet };
     Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
-/// Sorts the histograms' observations, so that they do not pile up where nobody asks.
-async fn keep_up(metrics: Metrics) {
+/// Sorts the histograms' observations, so that they do not pile up where nobody asks; tells what was not written to the log.
+async fn keep_up(metrics: Metrics, quiet: Arc<Quiet>) {
     let mut every = tokio::time::interval(UPKEEP_EVERY);
     loop {
         every.tick().await;
         metrics.upkeep();
+        quiet.tell(Instant::now());
     }
 }

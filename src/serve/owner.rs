@@ -34,6 +34,10 @@ impl Handler for Owner {
             Request::EndpointTest { name } => self.endpoint_test(&name).await,
             Request::EndpointRemove { name } => self.endpoint_remove(name).await,
             Request::TokenAdd { .. } | Request::TokenList | Request::TokenRevoke { .. } => self.tokens(request).await,
+            Request::AccountAdd { .. }
+            | Request::AccountList
+            | Request::AccountRotate { .. }
+            | Request::AccountRemove { .. } => self.accounts(request).await,
             Request::Dispute { what, note } => self.dispute(what, note).await,
             Request::Backup { to } => self.backup(to).await,
             Request::DeviceAdd { .. }
@@ -93,6 +97,31 @@ impl Owner {
                     let _stopping = parts.fleet.remove(&device).await;
                 }
                 parts.broker.kick(name);
+            }
+            _ => {}
+        }
+        response
+    }
+
+    /// Changes the service accounts. Whoever is connected with what holds no more is cut at once.
+    async fn accounts(&self, request: Request) -> Response {
+        let parts = &self.parts;
+        let _one_at_a_time = self.changing.lock().await;
+        let (accounts, mqtt, asked) = (parts.accounts.clone(), parts.broker.local_addr(), request.clone());
+        let on_disk = move || control::on_accounts(&accounts, &mqtt.to_string(), &asked);
+        let done = tokio::task::spawn_blocking(on_disk).await.ok().flatten();
+        let Some(mut response) = done else {
+            return Response::Error {
+                message: "the hub failed over this request; nothing is known to have changed".into(),
+            };
+        };
+        match (&request, &mut response) {
+            (Request::AccountRotate { name, .. }, Response::Account { .. })
+            | (Request::AccountRemove { name }, Response::Removed { .. }) => parts.broker.kick(name),
+            (Request::AccountList, Response::Accounts { accounts }) => {
+                for account in accounts {
+                    account.connections = Some(parts.broker.account_connections(&account.name));
+                }
             }
             _ => {}
         }

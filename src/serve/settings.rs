@@ -32,13 +32,23 @@ pub(super) fn twin(config: &Config, started: Instant) -> Settings {
 
 /// What the door works with.
 pub(super) fn door(config: &Config) -> broker::Settings {
-    let mqtt = &config.mqtt;
+    let (mqtt, accounts) = (&config.mqtt, &config.accounts);
     broker::Settings {
         connections_max: mqtt.connections_max,
         handshake_ms: mqtt.handshake_ms.into(),
         packet_bytes_max: mqtt.packet_bytes_max,
         inflight_max: mqtt.inflight_max,
         credit_bytes: mqtt.credit_bytes,
+        accounts: broker::AccountSettings {
+            connections_max: accounts.connections_max,
+            connections_each_max: accounts.connections_each_max,
+            packet_bytes_max: accounts.packet_bytes_max,
+            inflight_max: accounts.inflight_max,
+            subscriptions_max: accounts.subscriptions_max,
+            outbound_bytes_max: accounts.outbound_bytes_max,
+            retained_max: accounts.retained_max,
+            retained_bytes_max: accounts.retained_bytes_max,
+        },
         ..broker::Settings::default()
     }
 }

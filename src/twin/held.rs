@@ -26,30 +26,30 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// is told by what was written ([`SENT_STEP`]).
 const SENDINGS_OF_A_RUN: u32 = 1_024;
 
-/// A wish that outlives its operation; opaque but to the twin.
+/// A wish that outlives its operation; opaque but to the twin and to recordings of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Held {
-    pub(super) value: Value,
+    pub(crate) value: Value,
     /// The operation that it came with.
-    pub(super) op: OpId,
-    pub(super) since: Instant,
-    pub(super) valid_until: Option<Instant>,
+    pub(crate) op: OpId,
+    pub(crate) since: Instant,
+    pub(crate) valid_until: Option<Instant>,
     /// How often it was sent in vain since it was last true.
-    pub(super) attempts: u32,
+    pub(crate) attempts: u32,
     /// How often it was sent at all: part of the ids of its operations.
-    pub(super) sent: u32,
+    pub(crate) sent: u32,
     /// When it may be sent again.
-    pub(super) next_at: Instant,
+    pub(crate) next_at: Instant,
     /// It is so, as far as is known; or the device has its own way.
-    pub(super) met: bool,
+    pub(crate) met: bool,
     /// It was wished while the device was away: its first operation is still to come, and its caller was told so.
-    pub(super) stored: Option<(Waiter, Instant)>,
+    pub(crate) stored: Option<(Waiter, Instant)>,
     /// Somebody at the device has changed it, and that counts.
-    pub(super) overridden: bool,
+    pub(crate) overridden: bool,
     /// It does not fit the description any more: kept, shown, never sent (semantics 2.7).
-    pub(super) blocked: bool,
+    pub(crate) blocked: bool,
     /// Why it is not so, where its last operation said that.
-    pub(super) reason: Option<Reason>,
+    pub(crate) reason: Option<Reason>,
 }
 
 impl Twin {

@@ -64,6 +64,7 @@ pub mod wish;
 pub mod words;
 
 pub use self::waiter::Hears;
+pub(crate) use self::waiter::Waiter;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -81,7 +82,6 @@ use self::{
     reported::Reported,
     settings::Settings,
     turns::Touched,
-    waiter::Waiter,
     wish::CallerId,
 };
 use crate::{

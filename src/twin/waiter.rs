@@ -7,17 +7,17 @@ use crate::twin::{
     words::{OpId, Outcome},
 };
 
-/// One caller of an operation.
+/// One caller of an operation; opaque but to the twin and to recordings of it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Waiter {
+pub(crate) struct Waiter {
     /// Its own id: what its answer names, whichever operation the device knows.
-    pub(super) op: OpId,
-    pub(super) caller: CallerId,
+    pub(crate) op: OpId,
+    pub(crate) caller: CallerId,
     /// How much later than the operation's first caller it asked.
-    pub(super) behind: Duration,
+    pub(crate) behind: Duration,
     /// `answer_by` less the margin: when it is answered at the latest (semantics 4.8).
-    pub(super) expires_at: Instant,
-    pub(super) hears: Hears,
+    pub(crate) expires_at: Instant,
+    pub(crate) hears: Hears,
 }
 
 /// What a caller has heard.

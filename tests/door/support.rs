@@ -16,22 +16,38 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::mpsc::Receiver,
 };
-use truetwin::broker::{self, Access, Broker, FromDevice, MqttVersion, Settings};
+use truetwin::{
+    broker::{self, Access, Answer, Broker, FromDevice, MqttVersion, Settings, Who},
+    topics::Rights,
+};
 
 pub use packets::*;
 
 /// No test waits for the clock; this is when one gives up and fails.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Every device's password is `pw-` and its name, until it is changed.
+/// Every device's password is `pw-` and its name, until it is changed; so is that of each account, of which there are none until
+/// one is made.
 #[derive(Default)]
-pub struct Passwords(pub Mutex<HashMap<String, String>>);
+pub struct Passwords(pub Mutex<HashMap<String, String>>, pub Mutex<HashMap<String, Arc<Rights>>>);
+
+impl Passwords {
+    /// Makes somebody an account.
+    pub fn account(&self, name: &str, read: &[&str], write: &[&str]) {
+        let rights = Rights::new(read, write).unwrap();
+        self.1.lock().unwrap().insert(name.to_owned(), Arc::new(rights));
+    }
+}
 
 impl Access for Passwords {
-    fn admits(&self, user: &str, password: &[u8]) -> bool {
-        match self.0.lock().unwrap().get(user) {
+    fn admits(&self, user: &str, password: &[u8]) -> Answer {
+        let right = match self.0.lock().unwrap().get(user) {
             Some(changed) => changed.as_bytes() == password,
             None => password == format!("pw-{user}").as_bytes(),
+        };
+        match self.1.lock().unwrap().get(user) {
+            Some(rights) if right => Answer::Now(Who::Account(rights.clone())),
+            _ => right.into(),
         }
     }
 }

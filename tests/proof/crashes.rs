@@ -60,6 +60,8 @@ impl House {
         let settings = self.settings.clone();
         let of = &mut self.units[unit];
         of.twin = Twin::new(of.id.clone(), settings);
+        self.record_beginning(unit);
+        let of = &mut self.units[unit];
         of.answers.clear();
         of.deferred.clear();
         of.tickets.clear();

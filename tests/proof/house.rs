@@ -137,6 +137,8 @@ pub(crate) struct House {
     pub(crate) withdrawn: BTreeSet<OpId>,
     /// The last moments, if somebody wants to read them.
     pub(crate) trace: Option<VecDeque<String>>,
+    /// The same for `truetwin replay`, from the beginning.
+    pub(crate) recording: Option<Vec<String>>,
 }
 
 impl House {
@@ -170,6 +172,7 @@ impl House {
             ticks: 0,
             withdrawn: BTreeSet::new(),
             trace: None,
+            recording: None,
             settings,
             setting,
         };

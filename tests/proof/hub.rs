@@ -70,6 +70,7 @@ impl House {
         if self.trace.is_some() {
             self.note_trace(&moment);
         }
+        self.record(&moment);
         checks::after_each_input(self, &moment);
         for effect in moment.effects {
             follow_ups.extend(self.carry_out(unit, now, effect));

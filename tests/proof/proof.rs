@@ -15,6 +15,7 @@ mod journal;
 mod log;
 mod noted;
 mod random;
+mod recorded;
 mod small;
 mod steps;
 mod tally;
@@ -36,6 +37,18 @@ const SEEDS: u64 = 12_500;
 
 /// Lives one seed; what it saw, or what broke.
 fn live(seed: u64, mistake: Option<Planted>, trace: bool) -> Result<Tally, String> {
+    let (mut house, lived) = lived(seed, mistake, trace);
+    match lived {
+        Ok(()) => Ok(std::mem::take(&mut house.tally)),
+        Err(text) => {
+            let lines: Vec<String> = house.trace.take().unwrap_or_default().into();
+            Err(format!("seed {seed}, {:?}\n{}\n{text}", house.setting, lines.join("\n")))
+        }
+    }
+}
+
+/// The house that a seed makes, as it is when all of it was lived, or an invariant broke.
+fn lived(seed: u64, mistake: Option<Planted>, trace: bool) -> (House, Result<(), String>) {
     plant(mistake);
     // Every ninth house has nothing but good luck, and more is demanded of it.
     let good = seed % 9 == 8;
@@ -43,18 +56,15 @@ fn live(seed: u64, mistake: Option<Planted>, trace: bool) -> Result<Tally, Strin
     let mut house = House::new(seed, setting);
     if trace {
         house.trace = Some(std::collections::VecDeque::new());
+        house.record_from_now();
     }
     let lived = catch_unwind(AssertUnwindSafe(|| if good { house.good_day() } else { house.live() }));
     plant(None);
-    match lived {
-        Ok(()) => Ok(std::mem::take(&mut house.tally)),
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
-            let lines: Vec<String> = house.trace.take().unwrap_or_default().into();
-            Err(format!("seed {seed}, {:?}\n{}\n{text}", house.setting, lines.join("\n")))
-        }
-    }
+    let lived = lived.map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default()
+    });
+    (house, lived)
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -161,6 +171,7 @@ fn every_house_keeps_the_invariants() {
     }
     if let Some((seed, _)) = broken.first() {
         say(&live(*seed, None, true).err().unwrap_or_default());
+        say(&recorded::file_of(*seed));
         panic!("{} seeds broke an invariant, first {seed}, see above", broken.len());
     }
     if seeds >= SEEDS {

@@ -18,12 +18,16 @@ use super::{
     rights::{self, Own},
     session, spawn_farewell,
 };
-use crate::broker::{
-    Closed, MqttVersion,
-    conn::Conn,
-    core::{Core, Newcomer, NoEntry},
-    counters::count,
-    rivals::Origin,
+use crate::{
+    broker::{
+        Answer, Closed, MqttVersion, Who,
+        conn::Conn,
+        core::{Core, Newcomer, NoEntry},
+        counters::count,
+        relay::{Account, AccountState, Message, Outbox, passed_on},
+        rivals::Origin,
+    },
+    topics::Rights,
 };
 
 /// Bytes that a CONNECT is first read into; most fit.
@@ -48,8 +52,15 @@ pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream, from: IpAddr, or
         Ok(Err(None)) | Err(_) => return count(&core.totals.refused_silent),
     };
     let answer = match connect {
-        Ok(Some((connect, used))) => judge(&core, &connect, origins.hash_one((from, connect.client_id)))
-            .map(|(conn, welcome)| (conn, welcome, used)),
+        Ok(Some((connect, used))) => {
+            let origin = origins.hash_one((from, connect.client_id));
+            let judging = judge(&core, &connect, origin);
+            let judged = tokio::select! {
+                () = core.stopping.cancelled() => return,
+                judged = judging => judged,
+            };
+            judged.map(|(conn, welcome)| (conn, welcome, used))
+        }
         Ok(None) => return count(&core.totals.refused_malformed), // cannot be: it was whole
         Err(error) => Err(refuse_unreadable(&core, error)),
     };
@@ -79,71 +90,161 @@ async fn read_connect(
     }
 }
 
+/// How often the question who somebody is is asked anew, because somebody was kicked meanwhile.
+const ASKED_ANEW_MAX: usize = 3;
+
 /// Decides about a CONNECT. The bytes of the CONNACK, and the connection if it is in.
-fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
+async fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
     let refuse = |why: Refusal| {
         count(why.counter(core));
-        tracing::debug!(user = connect.user, ?why, "a device was not let in");
-        Err(why.connack(connect.version))
+        tracing::debug!(user = connect.user, ?why, "a client was not let in");
+        why.connack(connect.version)
     };
     if connect.authentication {
-        return refuse(Refusal::Authentication);
+        return Err(refuse(Refusal::Authentication));
     }
     // An empty client id needs a clean session in 3.1.1 (3.1.3.1); in 5 one is assigned.
     if connect.client_id.is_empty() && !connect.clean && connect.version == MqttVersion::V3_1_1 {
-        return refuse(Refusal::ClientId);
+        return Err(refuse(Refusal::ClientId));
     }
-    let Some(user) = connect.user else { return refuse(Refusal::NoLogin) };
+    let Some(user) = connect.user else { return Err(refuse(Refusal::NoLogin)) };
+    if !rights::is_device_name(user) {
+        return Err(refuse(Refusal::BadLogin));
+    }
     let password = connect.password.unwrap_or_default();
-    let kicks = core.kicks();
-    if !rights::is_device_name(user) || !core.access.admits(user, password) {
-        return refuse(Refusal::BadLogin);
+    for _ in 0..ASKED_ANEW_MAX {
+        let kicks = core.kicks();
+        let who = match core.access.admits(user, password) {
+            Answer::Now(who) => who,
+            Answer::Later(asking) => asking.await,
+        };
+        let entering = match who {
+            Who::Device => device(core, connect, user, origin),
+            Who::Account(rights) => account(core, connect, user, rights, origin),
+            Who::Nobody => Err(Refusal::BadLogin),
+            Who::Busy => Err(Refusal::Checking),
+        };
+        let (conn, welcome) = entering.map_err(refuse)?;
+        if core.kicks() == kicks {
+            return Ok((conn, welcome));
+        }
+        // Kicked between the question and the entry: the credentials may not be good any more.
+        core.end(&conn, Closed::Kicked);
+        core.forget(&conn);
     }
+    Err(refuse(Refusal::Busy))
+}
+
+/// Lets a device in.
+fn device(
+    core: &Arc<Core>,
+    connect: &Connect<'_>,
+    user: &str,
+    origin: Origin,
+) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
     if let Some(why) = refused_will(user, connect) {
-        return refuse(why);
+        return Err(why);
     }
-    let keep_alive_s = granted_keep_alive_s(core, connect.keep_alive_s);
-    let packet_bytes_max =
-        connect.packet_bytes_max.map_or(usize::MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-    let assigned = format!("{user}-auto");
-    let mut welcome = Vec::with_capacity(64);
-    let words = Welcome {
+    let offers = Offers {
         receive_max: core.settings.inflight_max,
-        packet_bytes_max: u32::try_from(core.settings.packet_bytes_max).unwrap_or(u32::MAX),
+        packet_bytes_max: core.settings.packet_bytes_max,
         topic_alias_max: 0,
         retain: false,
         wildcards: false,
-        server_keep_alive_s: (keep_alive_s != connect.keep_alive_s).then_some(keep_alive_s),
-        assigned_client_id: connect.client_id.is_empty().then_some(assigned.as_str()),
-        response_information: None,
     };
-    encode::welcome(&mut welcome, connect.version, &words);
-    if welcome.len() > packet_bytes_max {
-        return refuse(Refusal::PacketsTooSmall);
-    }
-    let newcomer = Newcomer {
-        device: user.into(),
-        version: connect.version,
-        origin,
-        keep_alive_s,
-        packet_bytes_max,
-        will: connect.will.as_ref().map(|will| Bytes::copy_from_slice(will.payload)),
-    };
-    let conn = match core.admit(newcomer) {
-        Ok(conn) => conn,
-        Err(NoEntry::Busy) => return refuse(Refusal::Busy),
+    let (newcomer, welcome) = newcomer(core, connect, origin, &offers, &format!("{user}-auto"))?;
+    let will = connect.will.as_ref().map(|will| Bytes::copy_from_slice(will.payload));
+    match core.admit(newcomer, will) {
+        Ok(conn) => Ok((conn, welcome)),
+        Err(NoEntry::Busy) => Err(Refusal::Busy),
         Err(NoEntry::Rival) => {
             tracing::warn!(device = user, "two boards have this device's name; the one that is connected stays");
-            return refuse(Refusal::Rival);
+            Err(Refusal::Rival)
         }
-    };
-    // Kicked between the question and the entry: the credentials may not be good any more.
-    if core.kicks() != kicks && !core.access.admits(user, password) {
-        core.end(&conn, Closed::Kicked);
-        core.forget(&conn);
-        return refuse(Refusal::BadLogin);
     }
-    Ok((conn, welcome))
+}
+
+/// Lets an account in.
+fn account(
+    core: &Arc<Core>,
+    connect: &Connect<'_>,
+    user: &str,
+    rights: Arc<Rights>,
+    origin: Origin,
+) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
+    let settings = &core.settings.accounts;
+    let will = match &connect.will {
+        None => None,
+        Some(will) if !rights.may_publish(will.topic) => return Err(Refusal::ForeignWill),
+        Some(will) if will.qos == 2 => return Err(Refusal::Qos2Will),
+        Some(will) => Some(will),
+    };
+    let number = core.next_number();
+    // A delay is of no effect: the session ends with its connection, and with it the waiting (3.1.3.2.2).
+    let will = will.map(|will| Message {
+        topic: will.topic.into(),
+        payload: Bytes::copy_from_slice(will.payload),
+        qos: will.qos,
+        retain: will.retain,
+        properties: passed_on(will.properties),
+        expires_ms: will.properties.message_expiry_s().map(|seconds| u64::from(seconds) * 1000),
+        from: number,
+    });
+    let offers = Offers {
+        receive_max: settings.inflight_max,
+        packet_bytes_max: settings.packet_bytes_max,
+        topic_alias_max: super::account::TOPIC_ALIASES_MAX,
+        retain: true,
+        wildcards: true,
+    };
+    let assigned = format!("{user}-{number}");
+    let (newcomer, welcome) = newcomer(core, connect, origin, &offers, &assigned)?;
+    let client_id = if connect.client_id.is_empty() { assigned.as_str() } else { connect.client_id };
+    let inflight_max = settings.inflight_max.min(connect.receive_max);
+    let outbox = Outbox::new(connect.version, settings.outbound_bytes_max, inflight_max, newcomer.packet_bytes_max);
+    let account = Account { client_id: client_id.into(), rights };
+    let state = AccountState::new(outbox, will);
+    let conn = Arc::new(Conn::of_account(newcomer, number, account, state, core.now_ms()));
+    core.admit_account(&conn).map(|()| (conn, welcome)).map_err(|_| Refusal::Busy)
+}
+
+/// What a role is offered; said in CONNACK.
+struct Offers {
+    receive_max: u16,
+    packet_bytes_max: usize,
+    topic_alias_max: u16,
+    retain: bool,
+    wildcards: bool,
+}
+
+/// What is the same for all who come in, and the CONNACK. `assigned`: its client id, if it has none.
+fn newcomer(
+    core: &Core,
+    connect: &Connect<'_>,
+    origin: Origin,
+    offers: &Offers,
+    assigned: &str,
+) -> Result<(Newcomer, Vec<u8>), Refusal> {
+    let keep_alive_s = granted_keep_alive_s(core, connect.keep_alive_s);
+    let packet_bytes_max =
+        connect.packet_bytes_max.map_or(usize::MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let words = Welcome {
+        receive_max: offers.receive_max,
+        packet_bytes_max: u32::try_from(offers.packet_bytes_max).unwrap_or(u32::MAX),
+        topic_alias_max: offers.topic_alias_max,
+        retain: offers.retain,
+        wildcards: offers.wildcards,
+        server_keep_alive_s: (keep_alive_s != connect.keep_alive_s).then_some(keep_alive_s),
+        assigned_client_id: connect.client_id.is_empty().then_some(assigned),
+        response_information: None,
+    };
+    let mut welcome = Vec::with_capacity(64);
+    encode::welcome(&mut welcome, connect.version, &words);
+    if welcome.len() > packet_bytes_max {
+        return Err(Refusal::PacketsTooSmall);
+    }
+    let device = connect.user.unwrap_or_default().into();
+    Ok((Newcomer { device, version: connect.version, origin, keep_alive_s, packet_bytes_max }, welcome))
 }
 
 /// Keep-alive 0 means none (3.1.2.10), which would let a dead device look connected for ever.
@@ -201,6 +302,7 @@ enum Refusal {
     Qos2Will,
     Authentication,
     PacketsTooSmall,
+    Checking,
     Busy,
     Rival,
 }
@@ -213,6 +315,7 @@ impl Refusal {
             Self::ClientId => &totals.refused_client_id,
             Self::ForeignWill | Self::RetainedWill | Self::Qos2Will => &totals.refused_will,
             Self::Authentication | Self::PacketsTooSmall => &totals.refused_unsupported,
+            Self::Checking => &totals.refused_checking,
             Self::Busy => &totals.refused_busy,
             Self::Rival => &totals.refused_rivals,
         }
@@ -229,7 +332,7 @@ impl Refusal {
             Self::Qos2Will => (ReturnCode::NotAuthorized, Reason::QosNotSupported),
             Self::Authentication => (ReturnCode::NotAuthorized, Reason::BadAuthenticationMethod),
             Self::PacketsTooSmall => (ReturnCode::NotAuthorized, Reason::PacketTooLarge),
-            Self::Busy => (ReturnCode::ServerUnavailable, Reason::ServerBusy),
+            Self::Checking | Self::Busy => (ReturnCode::ServerUnavailable, Reason::ServerBusy),
             // `duplicate_device` (semantics 5.6); 3.1.1 has no code of its own for it.
             Self::Rival => (ReturnCode::IdentifierRejected, Reason::Banned),
         };

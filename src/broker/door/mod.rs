@@ -5,6 +5,7 @@
 //! handshake  CONNECT -> who, rights, CONNACK; in a task of its own, gone when the device is in
 //! session    one hand-written poll for each connection: no timer and no buffer while it is idle
 //! device     what a device's packets mean
+//! account    what a service account's packets mean
 //! sweep      one task that ends the connections that fell silent
 //! rights     which topics are whose
 //! codec      bytes <-> packets
@@ -12,6 +13,7 @@
 //! What comes in is a device's or an attacker's: whatever it is, one connection at most is closed, with the code that
 //! says why, and counted.
 
+mod account;
 pub mod codec;
 mod device;
 mod handshake;

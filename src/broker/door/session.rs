@@ -1,6 +1,6 @@
 //! One connection: reads packets, writes what waits. One hand-written poll, so that an idle device costs its
 //! socket, its state and nothing else: no timer, no buffer, no task of its own for each direction. What a packet means
-//! is the role's business (`device`); this file knows bytes, turns and ends.
+//! is the role's business (`device`, `account`); this file knows bytes, turns and ends.
 
 use std::{
     io::ErrorKind,
@@ -9,10 +9,12 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 
 use super::{
+    account,
     codec::{Bad, Packet, Reason, decode, encode},
     device, spawn_farewell,
 };
@@ -102,7 +104,7 @@ impl Session {
             if let Err(ended) = self.flush(cx) {
                 return Poll::Ready(ended);
             }
-            if self.conn.state().out.len() > self.core.settings.outbound_bytes_max {
+            if self.conn.state().out.len() > self.outbound_bytes_max() {
                 return Poll::Pending; // it does not read: it is not read either, until it does
             }
             let mut unread = std::mem::take(&mut self.unread);
@@ -149,10 +151,25 @@ impl Session {
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        loop {
+            let filled = self.core.fill(&self.conn);
+            let mut seen = Vec::new();
+            let written = self.write(cx, &mut seen);
+            for payload in seen {
+                self.core.show(&self.conn.device, "command", payload, 0);
+            }
+            written?;
+            if !filled || !self.conn.state().out.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, seen: &mut Vec<Bytes>) -> Result<(), Ended> {
         let mut state = self.conn.state();
         while !state.out.is_empty() {
             match self.socket.try_write(&state.out) {
-                Ok(bytes) => self.wrote(&mut state, bytes),
+                Ok(bytes) => self.wrote(&mut state, bytes, seen),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match self.socket.poll_write_ready(cx) {
                     Poll::Pending => break,
                     Poll::Ready(Ok(())) => {}
@@ -164,9 +181,11 @@ impl Session {
         Ok(())
     }
 
-    fn wrote(&self, state: &mut State, bytes: usize) {
+    /// `seen` takes what accounts may want to see of it, once the state is not locked any more.
+    fn wrote(&self, state: &mut State, bytes: usize, seen: &mut Vec<Bytes>) {
         for command in state.wrote(bytes) {
             count(&self.core.totals.commands_written);
+            seen.extend(command.seen);
             if command.ticket == NO_NOTICE {
                 continue;
             }
@@ -175,12 +194,24 @@ impl Session {
         }
     }
 
+    /// The largest packet that is taken.
+    fn packet_bytes_max(&self) -> usize {
+        let settings = &self.core.settings;
+        if self.conn.account().is_some() { settings.accounts.packet_bytes_max } else { settings.packet_bytes_max }
+    }
+
+    /// Bytes that may wait for the socket before the client is not read any more.
+    fn outbound_bytes_max(&self) -> usize {
+        let settings = &self.core.settings;
+        if self.conn.account().is_some() { settings.accounts.outbound_bytes_max } else { settings.outbound_bytes_max }
+    }
+
     /// Works off whole packets from the front of `unread`.
     fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let mut done = 0;
         let flow = loop {
             let rest = &unread[done..];
-            match decode(rest, self.conn.version, self.core.settings.packet_bytes_max)? {
+            match decode(rest, self.conn.version, self.packet_bytes_max())? {
                 None => break Flow::On,
                 Some((packet, bytes)) => {
                     self.conn.heard(self.core.now_ms());
@@ -196,16 +227,26 @@ impl Session {
     }
 
     fn handle(&self, packet: &Packet<'_>) -> Result<Flow, Ended> {
-        match packet {
-            Packet::Publish(publish) => device::publish(&self.core, &self.conn, publish),
-            Packet::PubAck(_) => Ok(Flow::On), // nothing waits for it
-            Packet::Subscribe(subscribe) => Ok(device::subscribe(&self.core, &self.conn, subscribe)),
-            Packet::Unsubscribe(unsubscribe) => Ok(device::unsubscribe(&self.conn, unsubscribe)),
-            Packet::PingReq => {
-                self.conn.state().put(encode::pingresp);
+        let (core, conn) = (&self.core, &self.conn);
+        match (packet, conn.account()) {
+            (Packet::Publish(publish), None) => device::publish(core, conn, publish),
+            (Packet::Publish(publish), Some(account)) => account::publish(core, conn, account, publish),
+            (Packet::PubAck(_), None) => Ok(Flow::On), // nothing waits for it
+            (Packet::PubAck(puback), Some(_)) => {
+                if let Some(account) = &mut conn.state().account {
+                    account.outbox.acknowledged(puback.packet_id);
+                }
                 Ok(Flow::On)
             }
-            Packet::Disconnect(goodbye) => {
+            (Packet::Subscribe(subscribe), None) => Ok(device::subscribe(core, conn, subscribe)),
+            (Packet::Subscribe(subscribe), Some(account)) => Ok(account::subscribe(core, conn, account, subscribe)),
+            (Packet::Unsubscribe(unsubscribe), None) => Ok(device::unsubscribe(conn, unsubscribe)),
+            (Packet::Unsubscribe(unsubscribe), Some(_)) => Ok(account::unsubscribe(core, conn, unsubscribe)),
+            (Packet::PingReq, _) => {
+                conn.state().put(encode::pingresp);
+                Ok(Flow::On)
+            }
+            (Packet::Disconnect(goodbye), _) => {
                 Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
             }
         }
@@ -213,12 +254,16 @@ impl Session {
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
     fn finish(self, ended: Ended) {
+        let mut seen = Vec::new();
         {
             let mut state = self.conn.state();
             while !state.out.is_empty() && state.closed.is_none() {
                 let Ok(bytes) = self.socket.try_write(&state.out) else { break };
-                self.wrote(&mut state, bytes);
+                self.wrote(&mut state, bytes, &mut seen);
             }
+        }
+        for payload in seen {
+            self.core.show(&self.conn.device, "command", payload, 0);
         }
         self.core.end(&self.conn, ended.why);
         self.core.forget(&self.conn);
@@ -244,6 +289,7 @@ fn code_for(why: Closed) -> Option<Reason> {
         Closed::ProtocolError => Some(Reason::Protocol),
         Closed::PacketTooLarge => Some(Reason::PacketTooLarge),
         Closed::ForeignTopic => Some(Reason::NotAuthorized),
+        Closed::SlowReader | Closed::QuotaExceeded => Some(Reason::QuotaExceeded),
         Closed::Clean | Closed::GoodbyeWithWill | Closed::Lost => None,
     }
 }

@@ -1,0 +1,209 @@
+//! The connections of accounts: in, out, and what goes between them.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
+
+use super::{Full, Message, Options, outbox::Offered, outbox::Outbox};
+use crate::{
+    broker::{
+        Closed,
+        conn::Conn,
+        core::{Core, NoEntry},
+        counters::{count, count_many},
+    },
+    topics::Rights,
+};
+
+/// The role of a connection of an account: what does not change.
+pub(in crate::broker) struct Account {
+    /// Which of the account's connections it is; another with the same takes its place (3.1.4).
+    pub(in crate::broker) client_id: Box<str>,
+    pub(in crate::broker) rights: Arc<Rights>,
+}
+
+/// What changes, under the connection's lock.
+pub(in crate::broker) struct AccountState {
+    pub(in crate::broker) outbox: Outbox,
+    /// Topics by their alias - 1 (3.3.2.3.4).
+    pub(in crate::broker) aliases: Vec<Option<Box<str>>>,
+    /// Its subscriptions.
+    pub(in crate::broker) filters: BTreeSet<Box<str>>,
+    /// Its will; the time until it expires begins when it is told (3.1.3.2.4).
+    pub(in crate::broker) will: Option<Message>,
+}
+
+impl AccountState {
+    pub(in crate::broker) fn new(outbox: Outbox, will: Option<Message>) -> Self {
+        Self { outbox, aliases: Vec::new(), filters: BTreeSet::new(), will }
+    }
+}
+
+impl Core {
+    /// Lets an account's connection in; an older one with the same client id ends.
+    pub(in crate::broker) fn admit_account(&self, conn: &Arc<Conn>) -> Result<(), NoEntry> {
+        let settings = &self.settings.accounts;
+        let client_id = |conn: &Conn| conn.account().map(|account| account.client_id.clone());
+        let old = {
+            let mut table = self.relay.table();
+            let same_name = || table.connections.values().filter(|other| other.device == conn.device);
+            let old = same_name().find(|other| client_id(other) == client_id(conn)).cloned();
+            let full = table.connections.len() >= settings.connections_max
+                || same_name().count() >= settings.connections_each_max;
+            if self.stopping.is_cancelled() || (full && old.is_none()) {
+                return Err(NoEntry::Busy);
+            }
+            table.connections.insert(conn.number, conn.clone());
+            old
+        };
+        if let Some(old) = old {
+            self.end(&old, Closed::TakenOver);
+        }
+        count(&self.totals.accepted);
+        Ok(())
+    }
+
+    /// Ends an account's connection, once: its subscriptions go, its will is told.
+    pub(in crate::broker) fn end_account(&self, conn: &Conn, why: Closed) {
+        let account = {
+            let mut state = conn.state();
+            let Some(account) = state.account.take() else { return };
+            state.closed = Some(why);
+            state.wake();
+            account
+        };
+        {
+            let mut table = self.relay.table();
+            for filter in &account.filters {
+                table.tree.remove(filter, conn.number);
+            }
+            table.connections.remove(&conn.number);
+            self.relay.subscriptions.fetch_sub(account.filters.len(), Ordering::Relaxed);
+        }
+        self.count_end(why);
+        let told = !matches!(why, Closed::Clean | Closed::Stopped);
+        if let Some(will) = account.will.filter(|_| told) {
+            let mut will = will;
+            will.expires_ms = will.expires_ms.map(|after| self.now_ms().saturating_add(after));
+            let will = Arc::new(will);
+            if self.retain(&will).is_err() {
+                tracing::warn!(account = &*conn.device, "a will is told but not retained: there is no room");
+            }
+            self.route(&will);
+        }
+    }
+
+    /// The connections of one account.
+    pub(in crate::broker) fn of_account(&self, name: &str) -> Vec<Arc<Conn>> {
+        self.relay.table().connections.values().filter(|conn| &*conn.device == name).cloned().collect()
+    }
+
+    /// Keeps a message that is to be retained; what is not leaves everything as it is.
+    pub(in crate::broker) fn retain(&self, message: &Arc<Message>) -> Result<(), Full> {
+        if !message.retain {
+            return Ok(());
+        }
+        let kept = self.relay.table().retained.set(message.clone(), self.now_ms());
+        if kept.is_err() {
+            count(&self.totals.retained_refused);
+        }
+        kept.map(drop)
+    }
+
+    /// Puts a message into the outboxes of all who have subscribed to its topic, of each one once.
+    pub(in crate::broker) fn route(&self, message: &Arc<Message>) {
+        if !self.relay.is_heard() {
+            return;
+        }
+        for (conn, qos, retain) in self.hearers(message) {
+            let offered = {
+                let mut state = conn.state();
+                let state = &mut *state;
+                let Some(account) = &mut state.account else { continue };
+                let offered = account.outbox.offer(message, qos, retain);
+                state.wake();
+                offered
+            };
+            match offered {
+                Offered::Taken => {}
+                Offered::Dropped => count(&self.totals.messages_dropped),
+                Offered::Overrun => {
+                    let account = &*conn.device;
+                    tracing::warn!(
+                        account,
+                        "it reads too slowly for what it has subscribed to; its connection is closed"
+                    );
+                    self.end(&conn, Closed::SlowReader);
+                }
+            }
+        }
+    }
+
+    /// Who is to have a message, with which QoS, and whether as a retained one. Of several subscriptions of one connection
+    /// the highest QoS counts (3.3.4).
+    fn hearers(&self, message: &Message) -> Vec<(Arc<Conn>, u8, bool)> {
+        let mut found: Vec<(u64, u8, bool)> = Vec::new();
+        let table = self.relay.table();
+        table.tree.matching(&message.topic, &mut |who, options| {
+            if options.no_local && who == message.from {
+                return;
+            }
+            let (qos, retain) = (options.qos.min(message.qos), options.retain_as_published && message.retain);
+            match found.iter_mut().find(|(known, _, _)| *known == who) {
+                Some((_, best, flag)) => (*best, *flag) = ((*best).max(qos), *flag || retain),
+                None => found.push((who, qos, retain)),
+            }
+        });
+        let with_connection =
+            |(who, qos, retain): (u64, u8, bool)| table.connections.get(&who).map(|conn| (conn.clone(), qos, retain));
+        found.into_iter().filter_map(with_connection).collect()
+    }
+
+    /// Subscribes, with the connection's state locked; `None`: it has as many subscriptions as it may. Else whether it is a new one.
+    pub(in crate::broker) fn subscribe(
+        &self,
+        number: u64,
+        account: &mut AccountState,
+        filter: &str,
+        options: Options,
+    ) -> Option<bool> {
+        let known = account.filters.contains(filter);
+        if !known && account.filters.len() >= self.settings.accounts.subscriptions_max {
+            return None;
+        }
+        self.relay.table().tree.insert(filter, number, options);
+        if !known {
+            account.filters.insert(filter.into());
+            self.relay.subscriptions.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(!known)
+    }
+
+    /// Unsubscribes, with the connection's state locked; whether there was such a subscription.
+    pub(in crate::broker) fn unsubscribe(&self, number: u64, account: &mut AccountState, filter: &str) -> bool {
+        let existed = account.filters.remove(filter);
+        if existed {
+            account.outbox.unwant(filter);
+            self.relay.table().tree.remove(filter, number);
+            self.relay.subscriptions.fetch_sub(1, Ordering::Relaxed);
+        }
+        existed
+    }
+
+    /// Moves what waits for an account into its session's buffer, as far as there is room. Whether anything was moved.
+    pub(in crate::broker) fn fill(&self, conn: &Conn) -> bool {
+        let mut state = conn.state();
+        let state = &mut *state;
+        let Some(account) = &mut state.account else { return false };
+        let now_ms = self.now_ms();
+        let next = |filter: &str, after: Option<&str>| self.relay.table().retained.next(filter, after, now_ms);
+        let before = state.out.len();
+        let filled = account.outbox.fill(&mut state.out, now_ms, next);
+        state.filled(before);
+        count_many(&self.totals.messages_out, filled.sent);
+        count_many(&self.totals.messages_expired, filled.expired);
+        count_many(&self.totals.messages_too_large, filled.too_large);
+        filled.sent > 0
+    }
+}

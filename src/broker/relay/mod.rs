@@ -1,0 +1,151 @@
+//! Messages among service accounts, and from devices to them.
+//!
+//! | file | what |
+//! |---|---|
+//! | `message` | one message, shared by all who are to have it |
+//! | `tree` | who has subscribed to what |
+//! | `retained` | the retained messages |
+//! | `outbox` | what waits for one connection |
+//! | `keeper` | how the retained messages outlive the process |
+//! | `accounts` | the account's connections: in, out, and what goes between them |
+//!
+//! Nothing here goes over the bus: a message is put into the outboxes of those who are to have it in the turn in which it was
+//! read. Order of locks: one connection's state, then the table; never a state under the table, never two states.
+
+mod accounts;
+mod keeper;
+mod message;
+mod outbox;
+mod retained;
+mod tree;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+pub use self::keeper::{Change, Keeper, Kept, Memory, Stored};
+pub(super) use self::{
+    accounts::{Account, AccountState},
+    message::{Message, passed_on},
+    outbox::Outbox,
+    retained::Full,
+    tree::Options,
+};
+use self::{keeper::Waiting, retained::Retained, tree::Tree};
+use super::{
+    conn::Conn,
+    core::{Core, lock},
+    settings::AccountSettings,
+};
+
+/// Changes that are handed to the keeper at once.
+const CHANGES_AT_ONCE: usize = 256;
+
+/// What all accounts share.
+pub(super) struct Relay {
+    table: Mutex<Table>,
+    /// How many subscriptions there are: as long as there are none, devices' messages are copied for nobody.
+    subscriptions: AtomicUsize,
+    keeper: Arc<dyn Keeper>,
+}
+
+pub(super) struct Table {
+    tree: Tree,
+    retained: Retained,
+    /// All connections of accounts, by their number.
+    connections: HashMap<u64, Arc<Conn>>,
+}
+
+impl Relay {
+    /// With what was kept. Times are turned into those of the broker's clock, which is at 0.
+    pub(super) fn new(settings: &AccountSettings, memory: Memory) -> Self {
+        let mut retained = Retained::new(settings.retained_max, settings.retained_bytes_max);
+        let now = SystemTime::now();
+        for Kept { topic, payload, qos, properties, expires } in memory.kept {
+            let left = expires.map(|at| at.duration_since(now).unwrap_or_default());
+            let expires_ms = left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+            let (topic, properties) = (topic.into_boxed_str(), properties.into_boxed_slice());
+            retained.take_in(Message { topic, payload, qos, retain: true, properties, expires_ms, from: 0 });
+        }
+        let table = Mutex::new(Table { tree: Tree::default(), retained, connections: HashMap::new() });
+        Self { table, subscriptions: AtomicUsize::new(0), keeper: memory.keeper }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        lock(&self.table)
+    }
+
+    /// Whether anybody has subscribed to anything.
+    pub(super) fn is_heard(&self) -> bool {
+        self.subscriptions.load(Ordering::Relaxed) > 0
+    }
+
+    /// Connections of accounts, for the sweep and for the broker's end.
+    pub(super) fn connections(&self) -> Vec<Arc<Conn>> {
+        self.table().connections.values().cloned().collect()
+    }
+
+    /// Connections, subscriptions, retained messages and their bytes.
+    pub(super) fn sizes(&self) -> (u64, u64, u64, u64) {
+        let table = self.table();
+        let (messages, bytes) = table.retained.size();
+        let subscriptions = self.subscriptions.load(Ordering::Relaxed);
+        (table.connections.len() as u64, subscriptions as u64, messages as u64, bytes as u64)
+    }
+
+    /// Changes were not kept: they are tried again with the next ones.
+    fn not_kept(&self, topics: Vec<Arc<str>>) {
+        let mut table = self.table();
+        for topic in topics {
+            table.retained.not_written(topic);
+        }
+    }
+}
+
+impl Core {
+    /// Hands the keeper all changes that wait. Those of QoS 0 do so for a while, so that a value that changes each second is written
+    /// once.
+    pub(super) fn write_retained(self: &Arc<Self>) {
+        let mut waiting: Vec<_> = {
+            let mut table = self.relay.table();
+            table.retained.forget_expired(self.now_ms(), None);
+            std::iter::from_fn(|| table.retained.next_change()).collect()
+        };
+        while !waiting.is_empty() {
+            let now = waiting.split_off(waiting.len().saturating_sub(CHANGES_AT_ONCE));
+            let topics = now.iter().map(|(topic, _)| topic.clone()).collect();
+            let changes = now.into_iter().map(|(topic, message)| self.change(&topic, message)).collect();
+            let stored = Stored::new(Waiting { core: self.clone(), topics, publish: None });
+            self.relay.keeper.keep(changes, false, stored);
+        }
+    }
+
+    /// Keeps what one publish has changed; it is acknowledged once that is done, behind all that was kept before.
+    pub(super) fn write_now(self: &Arc<Self>, topic: &str, conn: &Arc<Conn>, slot: u64) {
+        let changed = self.relay.table().retained.changed(topic);
+        let (mut changes, mut topics) = (Vec::new(), Vec::new());
+        if let Some((topic, message)) = changed {
+            changes.push(self.change(&topic, message));
+            topics.push(topic);
+        }
+        let waiting = Waiting { core: self.clone(), topics, publish: Some((conn.clone(), slot)) };
+        self.relay.keeper.keep(changes, true, Stored::new(waiting));
+    }
+
+    fn change(&self, topic: &Arc<str>, message: Option<Arc<Message>>) -> Change {
+        let Some(message) = message else { return Change::Forget(topic.to_string()) };
+        let left = message.expires_ms.map(|at| Duration::from_millis(at.saturating_sub(self.now_ms())));
+        Change::Keep(Kept {
+            topic: topic.to_string(),
+            payload: message.payload.clone(),
+            qos: message.qos,
+            properties: message.properties.to_vec(),
+            expires: left.and_then(|left| SystemTime::now().checked_add(left)),
+        })
+    }
+}

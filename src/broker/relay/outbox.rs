@@ -1,0 +1,303 @@
+//! What waits for one account's connection: messages in order, retained ones that a subscription asked for, and the window of
+//! QoS 1 messages that it has not acknowledged. Pure; the session fills its buffer from here.
+//!
+//! | bound | at it |
+//! |---|---|
+//! | bytes that wait | a QoS 0 message is dropped and counted; for a QoS 1 message the connection is closed, so that nothing is lost in silence |
+//! | QoS 1 messages that are not acknowledged | the rest waits |
+//! | the client's largest packet | the message is dropped and counted (3.1.2.11.4) |
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::message::Message;
+use crate::broker::{MqttVersion, door::codec::encode};
+
+/// Bytes in the session's buffer above which nothing more is put in: a few packets ahead of the socket are enough.
+const AHEAD_BYTES: usize = 32 << 10;
+
+/// One connection's outbox.
+pub(in crate::broker) struct Outbox {
+    version: MqttVersion,
+    queue: VecDeque<Queued>,
+    queued_bytes: usize,
+    bytes_max: usize,
+    /// Subscriptions whose retained messages are still to be sent, with the last one that was: one for each at most, and of
+    /// what is retained no copy.
+    wanted: VecDeque<Wanted>,
+    /// Packet ids of QoS 1 messages that are not acknowledged.
+    inflight: Vec<u16>,
+    inflight_max: usize,
+    last_id: u16,
+    packet_bytes_max: usize,
+}
+
+struct Queued {
+    message: Arc<Message>,
+    qos: u8,
+    retain: bool,
+}
+
+struct Wanted {
+    filter: Box<str>,
+    qos: u8,
+    after: Option<Arc<Message>>,
+}
+
+/// What became of a message that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::broker) enum Offered {
+    /// It waits.
+    Taken,
+    /// It was dropped: QoS 0, and too much waits already.
+    Dropped,
+    /// It could not be taken and must not be dropped: the connection is to be closed.
+    Overrun,
+}
+
+/// What came of filling the buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::broker) struct Filled {
+    /// Messages put in.
+    pub(in crate::broker) sent: u64,
+    /// Messages that had expired.
+    pub(in crate::broker) expired: u64,
+    /// Messages larger than the client takes.
+    pub(in crate::broker) too_large: u64,
+}
+
+impl Outbox {
+    pub(in crate::broker) fn new(
+        version: MqttVersion,
+        bytes_max: usize,
+        inflight_max: u16,
+        packet_bytes_max: usize,
+    ) -> Self {
+        Self {
+            version,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            bytes_max,
+            wanted: VecDeque::new(),
+            inflight: Vec::new(),
+            inflight_max: usize::from(inflight_max),
+            last_id: 0,
+            packet_bytes_max,
+        }
+    }
+
+    /// Puts a message in line.
+    pub(in crate::broker) fn offer(&mut self, message: &Arc<Message>, qos: u8, retain: bool) -> Offered {
+        let bytes = message.bytes();
+        // One message is taken whatever its size: what may come in may go out.
+        if self.queued_bytes + bytes > self.bytes_max && !self.queue.is_empty() {
+            return if qos == 0 { Offered::Dropped } else { Offered::Overrun };
+        }
+        self.queued_bytes += bytes;
+        self.queue.push_back(Queued { message: message.clone(), qos, retain });
+        Offered::Taken
+    }
+
+    /// A subscription wants what is retained.
+    pub(in crate::broker) fn want(&mut self, filter: &str, qos: u8) {
+        self.unwant(filter);
+        self.wanted.push_back(Wanted { filter: filter.into(), qos, after: None });
+    }
+
+    /// It does not any more.
+    pub(in crate::broker) fn unwant(&mut self, filter: &str) {
+        self.wanted.retain(|wanted| &*wanted.filter != filter);
+    }
+
+    /// Whether retained messages are still to be sent.
+    #[cfg(test)]
+    fn wants(&self) -> bool {
+        !self.wanted.is_empty()
+    }
+
+    /// The client has acknowledged a message. An id that nobody waits for is of no meaning.
+    pub(in crate::broker) fn acknowledged(&mut self, packet_id: u16) {
+        if let Some(at) = self.inflight.iter().position(|id| *id == packet_id) {
+            self.inflight.swap_remove(at);
+        }
+        if self.inflight.is_empty() {
+            self.inflight = Vec::new(); // an idle connection keeps no memory
+        }
+    }
+
+    /// Puts packets into a buffer until it is full enough, the window is, or nothing waits. What is retained goes first.
+    /// `next_retained`: the next message that a filter matches behind a topic.
+    pub(in crate::broker) fn fill(
+        &mut self,
+        out: &mut Vec<u8>,
+        now_ms: u64,
+        mut next_retained: impl FnMut(&str, Option<&str>) -> Option<Arc<Message>>,
+    ) -> Filled {
+        let mut filled = Filled::default();
+        while out.len() < AHEAD_BYTES
+            && let Some(wanted) = self.wanted.front()
+        {
+            let after = wanted.after.as_ref().map(|message| &*message.topic);
+            let Some(message) = next_retained(&wanted.filter, after) else {
+                self.wanted.pop_front();
+                continue;
+            };
+            let qos = wanted.qos.min(message.qos);
+            if !self.put(out, &message, qos, true, now_ms, &mut filled) {
+                return filled;
+            }
+            if let Some(wanted) = self.wanted.front_mut() {
+                wanted.after = Some(message);
+            }
+        }
+        while out.len() < AHEAD_BYTES
+            && let Some(next) = self.queue.front()
+        {
+            let (message, qos, retain) = (next.message.clone(), next.qos, next.retain);
+            if !self.put(out, &message, qos, retain, now_ms, &mut filled) {
+                return filled;
+            }
+            self.queue.pop_front();
+            self.queued_bytes -= message.bytes();
+        }
+        if self.queue.is_empty() && self.queue.capacity() > 0 {
+            self.queue = VecDeque::new();
+        }
+        filled
+    }
+
+    /// Puts one packet into the buffer, or drops what cannot be sent. False: the window is full.
+    fn put(
+        &mut self,
+        out: &mut Vec<u8>,
+        message: &Message,
+        qos: u8,
+        retain: bool,
+        now_ms: u64,
+        filled: &mut Filled,
+    ) -> bool {
+        if message.expired(now_ms) {
+            filled.expired += 1;
+            return true;
+        }
+        if qos == 1 && self.inflight.len() >= self.inflight_max {
+            return false;
+        }
+        let packet_id = if qos == 1 { self.free_id() } else { 0 };
+        let packet = message.outgoing(packet_id, retain, now_ms);
+        if encode::publish_bytes(self.version, &packet) > self.packet_bytes_max {
+            filled.too_large += 1;
+            return true;
+        }
+        if packet_id != 0 {
+            self.inflight.push(packet_id);
+        }
+        encode::publish(out, self.version, &packet);
+        filled.sent += 1;
+        true
+    }
+
+    /// A packet id that no message in flight has; there are 65 535, and far fewer messages in flight.
+    fn free_id(&mut self) -> u16 {
+        loop {
+            self.last_id = self.last_id.wrapping_add(1);
+            if self.last_id != 0 && !self.inflight.contains(&self.last_id) {
+                return self.last_id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn message(payload: &str) -> Arc<Message> {
+        Arc::new(Message::plain("a".to_owned(), Bytes::copy_from_slice(payload.as_bytes()), 1))
+    }
+
+    fn outbox(messages: usize, inflight_max: u16) -> Outbox {
+        Outbox::new(MqttVersion::V3_1_1, messages * message("x").bytes(), inflight_max, 1_000)
+    }
+
+    fn filled(outbox: &mut Outbox) -> (Filled, Vec<u8>) {
+        let mut out = Vec::new();
+        (outbox.fill(&mut out, 0, |_, _| None), out)
+    }
+
+    #[test]
+    fn at_its_bound_what_nobody_promised_is_dropped_and_what_was_promised_ends_the_connection() {
+        let mut outbox = outbox(2, 10);
+        assert_eq!(outbox.offer(&message("1"), 1, false), Offered::Taken);
+        assert_eq!(outbox.offer(&message("2"), 0, false), Offered::Taken);
+        assert_eq!(outbox.offer(&message("3"), 0, false), Offered::Dropped);
+        assert_eq!(outbox.offer(&message("3"), 1, false), Offered::Overrun);
+        let (all, out) = filled(&mut outbox);
+        assert_eq!(all.sent, 2);
+        assert_eq!(out, b"\x32\x06\0\x01a\0\x011\x30\x04\0\x01a2");
+        assert_eq!(outbox.offer(&message("3"), 1, false), Offered::Taken);
+    }
+
+    #[test]
+    fn no_more_are_sent_than_the_client_takes_unacknowledged_and_their_order_is_kept() {
+        let mut outbox = outbox(10, 2);
+        for text in ["1", "2", "3"] {
+            outbox.offer(&message(text), 1, false);
+        }
+        outbox.offer(&message("4"), 0, false);
+        assert_eq!(filled(&mut outbox).0.sent, 2);
+        outbox.acknowledged(7);
+        assert_eq!(filled(&mut outbox).0.sent, 0, "an id that nobody waits for");
+        outbox.acknowledged(1);
+        let (rest, out) = filled(&mut outbox);
+        assert_eq!(rest.sent, 2);
+        assert_eq!(out, b"\x32\x06\0\x01a\0\x033\x30\x04\0\x01a4");
+    }
+
+    #[test]
+    fn ids_in_flight_are_not_given_again() {
+        let mut outbox = outbox(200_000, 3);
+        outbox.offer(&message("held"), 1, false);
+        filled(&mut outbox);
+        for _ in 0..70_000 {
+            outbox.offer(&message("x"), 1, false);
+            let (_, out) = filled(&mut outbox);
+            let id = u16::from_be_bytes([out[5], out[6]]);
+            assert!(id > 1, "1 is in flight, 0 is none");
+            outbox.acknowledged(id);
+        }
+    }
+
+    #[test]
+    fn what_has_expired_or_is_larger_than_the_client_takes_is_not_sent() {
+        let mut outbox = outbox(10, 10);
+        outbox.offer(&Arc::new(Message { expires_ms: Some(5), ..(*message("1")).clone() }), 1, false);
+        outbox.offer(&message(&"x".repeat(1_000)), 1, false);
+        outbox.offer(&message("2"), 1, false);
+        let mut out = Vec::new();
+        let all = outbox.fill(&mut out, 5, |_, _| None);
+        assert_eq!(all, Filled { sent: 1, expired: 1, too_large: 1 });
+        assert!(out.starts_with(b"\x32\x06\0\x01a") && out.ends_with(b"2"));
+    }
+
+    #[test]
+    fn retained_messages_go_one_by_one_through_the_window() {
+        let mut outbox = outbox(10, 1);
+        outbox.want("#", 1);
+        let all = ["a", "b", "c"].map(|topic| Arc::new(Message { topic: topic.into(), ..(*message("x")).clone() }));
+        let mut told = Vec::new();
+        while outbox.wants() {
+            let mut out = Vec::new();
+            outbox.fill(&mut out, 0, |_, after| {
+                all.iter().find(|m| after.is_none_or(|after| &*m.topic > after)).cloned()
+            });
+            if let [_, _, _, _, topic, high, low, ..] = out[..] {
+                assert_eq!(out[0], 0x33, "QoS 1, retained");
+                told.push(char::from(topic));
+                outbox.acknowledged(u16::from_be_bytes([high, low]));
+            }
+        }
+        assert_eq!(told, ['a', 'b', 'c']);
+    }
+}

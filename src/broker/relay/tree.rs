@@ -1,0 +1,180 @@
+//! Who has subscribed to what: a tree of the levels of filters, so that a publish looks at the filters that can match it
+//! and at no others. Pure.
+
+use std::collections::BTreeMap;
+
+/// How a subscription was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::broker) struct Options {
+    /// 0 or 1: the most that its messages come with.
+    pub(in crate::broker) qos: u8,
+    /// Not what the connection itself publishes (3.8.3.1).
+    pub(in crate::broker) no_local: bool,
+    /// The retain flag is passed on as published (3.8.3.1).
+    pub(in crate::broker) retain_as_published: bool,
+}
+
+/// The subscriptions of all connections. Filters are checked before they come here; how many there are is bounded by whoever
+/// puts them in.
+#[derive(Default)]
+pub(in crate::broker) struct Tree {
+    root: Node,
+}
+
+#[derive(Default)]
+struct Node {
+    next: BTreeMap<Box<str>, Node>,
+    /// Subscriptions to filters that end here.
+    here: Vec<(u64, Options)>,
+    /// Subscriptions to filters that go on with `#`.
+    below: Vec<(u64, Options)>,
+}
+
+impl Tree {
+    /// Subscribes; whether the connection had no subscription to this filter before. One that it had is replaced (3.8.4).
+    pub(in crate::broker) fn insert(&mut self, filter: &str, who: u64, options: Options) -> bool {
+        let mut node = &mut self.root;
+        let mut list = None;
+        for level in filter.split('/') {
+            if level == "#" {
+                list = Some(&mut node.below);
+                break;
+            }
+            node = node.next.entry(level.into()).or_default();
+        }
+        let list = match list {
+            Some(list) => list,
+            None => &mut node.here,
+        };
+        match list.iter_mut().find(|(known, _)| *known == who) {
+            Some((_, old)) => {
+                *old = options;
+                false
+            }
+            None => {
+                list.push((who, options));
+                true
+            }
+        }
+    }
+
+    /// Unsubscribes; whether there was such a subscription.
+    pub(in crate::broker) fn remove(&mut self, filter: &str, who: u64) -> bool {
+        let levels: Vec<&str> = filter.split('/').collect();
+        self.root.remove(&levels, who)
+    }
+
+    /// Tells of each subscription that a topic matches; of one connection perhaps several.
+    pub(in crate::broker) fn matching(&self, topic: &str, found: &mut impl FnMut(u64, Options)) {
+        let levels: Vec<&str> = topic.split('/').collect();
+        self.root.matching(&levels, topic.starts_with('$'), found);
+    }
+
+    /// Whether there is nothing in it.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.root.is_empty()
+    }
+}
+
+impl Node {
+    /// A branch on which nothing is left is cut off on the way back.
+    fn remove(&mut self, levels: &[&str], who: u64) -> bool {
+        let list = match levels {
+            [] => &mut self.here,
+            ["#"] => &mut self.below,
+            [level, rest @ ..] => {
+                let Some(next) = self.next.get_mut(*level) else { return false };
+                let existed = next.remove(rest, who);
+                if next.is_empty() {
+                    self.next.remove(*level);
+                }
+                return existed;
+            }
+        };
+        let before = list.len();
+        list.retain(|(known, _)| *known != who);
+        list.len() < before
+    }
+
+    fn is_empty(&self) -> bool {
+        self.next.is_empty() && self.here.is_empty() && self.below.is_empty()
+    }
+
+    /// `reserved`: wildcards do not count here, because the topic begins with `$` (4.7.2).
+    fn matching(&self, levels: &[&str], reserved: bool, found: &mut impl FnMut(u64, Options)) {
+        let mut tell = |list: &[(u64, Options)]| list.iter().for_each(|(who, options)| found(*who, *options));
+        if !reserved {
+            tell(&self.below); // also where the topic ends: a/# matches a
+        }
+        let Some((level, rest)) = levels.split_first() else { return tell(&self.here) };
+        if let Some(next) = self.next.get(*level) {
+            next.matching(rest, false, found);
+        }
+        if !reserved && let Some(next) = self.next.get("+") {
+            next.matching(rest, false, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::topics::{is_filter, matches};
+
+    const PLAIN: Options = Options { qos: 0, no_local: false, retain_as_published: false };
+
+    fn heard(tree: &Tree, topic: &str) -> Vec<u64> {
+        let mut who = Vec::new();
+        tree.matching(topic, &mut |connection, _| who.push(connection));
+        who.sort_unstable();
+        who
+    }
+
+    #[test]
+    fn a_second_subscription_to_the_same_filter_takes_the_place_of_the_first() {
+        let mut tree = Tree::default();
+        assert!(tree.insert("a/+/#", 1, PLAIN));
+        assert!(!tree.insert("a/+/#", 1, Options { qos: 1, ..PLAIN }));
+        let mut seen = Vec::new();
+        tree.matching("a/b", &mut |who, options| seen.push((who, options.qos)));
+        assert_eq!(seen, [(1, 1)]);
+        assert!(tree.remove("a/+/#", 1) && !tree.remove("a/+/#", 1) && !tree.remove("x/y", 1));
+        assert!(tree.is_empty(), "no branch is left behind");
+    }
+
+    fn text(words: &'static [&'static str]) -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(words), 1..5).prop_map(|levels| levels.join("/"))
+    }
+
+    proptest! {
+        #[test]
+        fn the_tree_finds_what_looking_at_each_filter_finds(
+            filters in prop::collection::vec(text(&["a", "b", "", "+", "#", "$s"]), 1..12),
+            gone in prop::collection::vec(any::<bool>(), 12),
+            topics in prop::collection::vec(text(&["a", "b", "", "$s"]), 1..12),
+        ) {
+            let filters: Vec<String> = filters.into_iter().filter(|filter| is_filter(filter)).collect();
+            let mut tree = Tree::default();
+            for (who, filter) in filters.iter().enumerate() {
+                tree.insert(filter, who as u64, PLAIN);
+            }
+            for ((who, filter), gone) in filters.iter().enumerate().zip(&gone) {
+                if *gone {
+                    prop_assert!(tree.remove(filter, who as u64));
+                }
+            }
+            let there = || filters.iter().enumerate().zip(&gone).filter(|(_, gone)| !**gone).map(|(there, _)| there);
+            for topic in &topics {
+                let oracle: Vec<u64> =
+                    there().filter(|(_, filter)| matches(filter, topic)).map(|(who, _)| who as u64).collect();
+                prop_assert_eq!(heard(&tree, topic), oracle, "{}", topic);
+            }
+            if there().count() == 0 {
+                prop_assert!(tree.is_empty());
+            }
+        }
+    }
+}
