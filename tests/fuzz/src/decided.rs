@@ -9,9 +9,9 @@ use truetwin::broker::MqttVersion;
 pub use self::table::DECIDED;
 use crate::{differences, differences::Difference, oracles::Oracle};
 
-/// One decision, for the kinds of packets that its examples are of.
+/// One decision, for the versions that its examples are of.
 pub struct Decided {
-    /// What we say: `reads`, `waits`, or the words of our refusal.
+    /// What we say, in the words of [`Difference::ours`].
     pub ours: &'static str,
     /// What they say, in the words of [`Difference::theirs`].
     pub theirs: &'static str,
@@ -19,19 +19,21 @@ pub struct Decided {
     pub who: &'static [Oracle],
     /// The section that decides, and how.
     pub because: &'static str,
-    /// The version (3 or 5) and bytes, one at least for each version and kind of packet that this is about.
+    /// The version (3 or 5) and bytes.
     pub examples: &'static [&'static str],
 }
 
-/// The decision about a difference.
+/// The decision about a difference. What we refuse a packet for is wrong in any packet of that version; what we read is
+/// decided for each kind of packet.
 pub fn find(difference: &Difference) -> Option<&'static Decided> {
+    let any_kind = !matches!(difference.ours.as_str(), "reads" | "waits");
     DECIDED.iter().find(|each| {
         each.ours == difference.ours
             && each.theirs == difference.theirs
             && each.who.contains(&difference.oracle)
             && each.examples.iter().any(|text| {
                 let (version, bytes) = example(text);
-                version.as_str() == difference.version && bytes[0] >> 4 == difference.packet
+                version.as_str() == difference.version && (any_kind || bytes[0] >> 4 == difference.packet)
             })
     })
 }

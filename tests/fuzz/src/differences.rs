@@ -20,7 +20,7 @@ pub struct Difference {
     pub version: &'static str,
     /// The packet's type, a number of four bits.
     pub packet: u8,
-    /// `reads`, `waits`, or the words of our refusal.
+    /// `reads`, `waits`, or the words of our refusal; only `refuses` where they panic.
     pub ours: String,
     /// `reads`, `waits`, `panics`; `refuses: ` and the name of their error; `reads otherwise: ` and what.
     pub theirs: String,
@@ -53,6 +53,7 @@ pub fn of(bytes: &[u8], version: MqttVersion) -> Vec<Difference> {
             Verdict::Panics => unreachable!("a panic of ours is not caught"),
         };
         match (&our_verdict, &their_verdict) {
+            (Verdict::Refuses(_), Verdict::Panics) => say("refuses", "panics".to_owned()), // whatever we refuse it for
             (_, Verdict::Panics) => say(our_word, "panics".to_owned()),
             (Verdict::Reads(ours), Verdict::Reads(theirs)) => {
                 for (name, _, _) in ours.unlike(theirs) {

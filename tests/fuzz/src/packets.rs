@@ -7,6 +7,9 @@ use crate::random::Source;
 /// The device that sessions log in as; its password is `pw-` and its name.
 pub const DEVICE: &str = "lamp";
 
+/// The service account that they log in as, with its password alike.
+pub const ACCOUNT: &str = "ha";
+
 const TEXTS: &[&[u8]] = &[
     b"truetwin/lamp/event",
     b"truetwin/lamp/command",
@@ -105,9 +108,10 @@ fn id(out: &mut Vec<u8>, source: &mut Source<'_>) {
     out.extend_from_slice(&u16::try_from(id).unwrap().to_be_bytes());
 }
 
-/// A CONNECT. `DEVICE`'s own, with the right password, more often than not.
-pub fn connect(source: &mut Source<'_>, version: MqttVersion) -> Vec<u8> {
+/// A CONNECT of this user, with the right password more often than not.
+pub fn connect(source: &mut Source<'_>, version: MqttVersion, user: &str) -> Vec<u8> {
     let v5 = version == MqttVersion::V5;
+    let password = format!("pw-{user}");
     let mut body = Vec::new();
     field(&mut body, if source.once_in(40) { source.one(&[&b"MQIsdp"[..], b"HTTP", b"mqtt", b""]) } else { b"MQTT" });
     body.push(if source.once_in(40) {
@@ -134,10 +138,10 @@ pub fn connect(source: &mut Source<'_>, version: MqttVersion) -> Vec<u8> {
         field(&mut body, source.one(PAYLOADS));
     }
     if flags & 0x80 != 0 {
-        field(&mut body, if source.once_in(12) { source.one(TEXTS) } else { DEVICE.as_bytes() });
+        field(&mut body, if source.once_in(12) { source.one(TEXTS) } else { user.as_bytes() });
     }
     if flags & 0x40 != 0 {
-        field(&mut body, if source.once_in(12) { source.one(TEXTS) } else { b"pw-lamp" });
+        field(&mut body, if source.once_in(12) { source.one(TEXTS) } else { password.as_bytes() });
     }
     packet(0x10 | rarely(source, 0), &body)
 }

@@ -13,7 +13,7 @@ use self::{
     model::Model,
 };
 use crate::{
-    packets::{DEVICE, connect, later, mutate, packet},
+    packets::{ACCOUNT, DEVICE, connect, later, mutate, packet},
     random::Source,
 };
 
@@ -26,13 +26,14 @@ const PACKETS_MAX: usize = 9;
 /// If the broker does not keep its promises.
 pub fn check(source: &mut Source<'_>) {
     let version = if source.once_in(2) { V5 } else { V3_1_1 };
-    let stream = script(source, version);
+    let user = if source.once_in(3) { ACCOUNT } else { DEVICE };
+    let stream = script(source, version, user);
     run(&stream, source.once_in(2));
 }
 
 /// What the client sends: a CONNECT, mostly a good one, and packets behind it, mostly good ones.
-fn script(source: &mut Source<'_>, version: MqttVersion) -> Vec<u8> {
-    let mut stream = if source.once_in(6) { connect(source, version) } else { login(version) };
+fn script(source: &mut Source<'_>, version: MqttVersion, user: &str) -> Vec<u8> {
+    let mut stream = if source.once_in(6) { connect(source, version, user) } else { login(version, user) };
     if source.once_in(24) {
         mutate(&mut stream, source);
     }
@@ -50,12 +51,16 @@ fn script(source: &mut Source<'_>, version: MqttVersion) -> Vec<u8> {
 }
 
 /// A CONNECT that must be let in.
-pub fn login(version: MqttVersion) -> Vec<u8> {
+pub fn login(version: MqttVersion, user: &str) -> Vec<u8> {
     let v5 = version == V5;
     let mut body = b"\0\x04MQTT".to_vec();
     body.extend_from_slice(&[if v5 { 5 } else { 4 }, 0xC6, 0, 60]);
     body.extend_from_slice(if v5 { b"\0\0\x01c\0" } else { b"\0\x01c" });
-    body.extend_from_slice(b"\0\x14truetwin/lamp/status\0\x04gone\0\x04lamp\0\x07pw-lamp");
+    let (topic, password) = (if user == DEVICE { "truetwin/lamp/status" } else { "a/will" }, format!("pw-{user}"));
+    for text in [topic, "gone", user, &password] {
+        body.extend_from_slice(&u16::try_from(text.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(text.as_bytes());
+    }
     packet(0x10, &body)
 }
 
@@ -88,7 +93,7 @@ fn run(stream: &[u8], at_once: bool) {
             progress.take(&reply);
         }
     }
-    if progress.accepted {
+    if progress.accepted && model.user == DEVICE {
         story(bench, &model);
     }
 }

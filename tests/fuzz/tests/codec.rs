@@ -8,7 +8,7 @@ use truetwin_fuzz::{
     codec, corpus,
     decided::{self, DECIDED, Decided},
     differences,
-    packets::{connect, later, mutate},
+    packets::{DEVICE, connect, later, mutate},
     random::{Source, seeds},
 };
 
@@ -16,7 +16,7 @@ use truetwin_fuzz::{
 fn made(seed: u64) -> (MqttVersion, Vec<u8>) {
     let mut source = Source::seeded(seed);
     let version = source.one(&[V3_1_1, V5, V5]);
-    let mut bytes = if source.once_in(4) { connect(&mut source, version) } else { later(&mut source, version) };
+    let mut bytes = if source.once_in(4) { connect(&mut source, version, DEVICE) } else { later(&mut source, version) };
     if !source.once_in(3) {
         mutate(&mut bytes, &mut source);
     }

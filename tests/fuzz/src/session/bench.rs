@@ -10,10 +10,13 @@ use std::{
     time::Duration,
 };
 
-use truetwin::broker::{self, Access, Broker, Closed, FromDevice, Settings};
+use truetwin::{
+    broker::{self, Access, Answer, Broker, Closed, FromDevice, Settings, Who},
+    topics::Rights,
+};
 
 use super::model::Reply;
-use crate::packets::DEVICE;
+use crate::packets::{ACCOUNT, DEVICE};
 
 /// Nothing waits for the clock; this is when something hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,8 +43,14 @@ pub(super) struct Bench {
 struct Passwords;
 
 impl Access for Passwords {
-    fn admits(&self, user: &str, password: &[u8]) -> bool {
-        user == DEVICE && password == b"pw-lamp"
+    fn admits(&self, user: &str, password: &[u8]) -> Answer {
+        let who = match user {
+            _ if password != format!("pw-{user}").as_bytes() => Who::Nobody,
+            DEVICE => Who::Device,
+            ACCOUNT => Who::Account(Arc::new(Rights::new(&["#"], &["a/#"]).unwrap())),
+            _ => Who::Nobody,
+        };
+        Answer::Now(who)
     }
 }
 

@@ -1,17 +1,18 @@
 //! What may come back: the packets of a stream, read by the codec, and which answer each of them wants.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use truetwin::broker::{
     MqttVersion::{self, V3_1_1, V5},
+    Settings,
     codec::{Packet, Publish, decode, decode_connect},
 };
 
 use super::bench::GIVEN_UP;
-use crate::packets::DEVICE;
+use crate::packets::{ACCOUNT, DEVICE, packet};
 
-/// The largest packet that the broker takes.
-const PACKET_BYTES_MAX: usize = 4096;
+/// The largest topic alias that an account may use.
+const ALIASES_MAX: u16 = 16;
 
 /// A packet of the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,16 @@ struct Ack {
 /// What a stream asks for.
 pub(super) struct Model {
     version: MqttVersion,
+    /// Who it says it is, if it may be let in as such.
+    pub(super) user: &'static str,
+    /// The largest packet that it takes.
+    packet_bytes_max: usize,
+    /// The QoS 1 messages that it takes without acknowledging them.
+    receive_max: usize,
+    /// It acknowledges something.
+    acknowledges: bool,
+    /// Its topic aliases.
+    aliases: BTreeSet<u16>,
     answers: VecDeque<Answer>,
     acks: VecDeque<Ack>,
     /// Reports that reach the hub: at least, at most.
@@ -48,25 +59,39 @@ pub(super) struct Model {
     may_end: bool,
     /// It must.
     must_end: bool,
+    /// And a v5 client must hear why.
+    for_a_reason: bool,
 }
 
 impl Model {
     pub(super) fn of(stream: &[u8]) -> Self {
         let mut model = Self {
             version: V5,
+            user: "",
+            packet_bytes_max: usize::MAX,
+            receive_max: 0,
+            acknowledges: false,
+            aliases: BTreeSet::new(),
             answers: VecDeque::new(),
             acks: VecDeque::new(),
             reports: (0, 0),
             plausible: false,
             may_end: true,
             must_end: false,
+            for_a_reason: false,
         };
-        match decode_connect(stream, PACKET_BYTES_MAX) {
+        match decode_connect(stream, Settings::default().packet_bytes_max) {
             Ok(Some((connect, used))) => {
                 model.version = connect.version;
-                model.plausible = connect.user == Some(DEVICE) && connect.password == Some(b"pw-lamp");
+                let known = |user: &str| {
+                    connect.user == Some(user) && connect.password == Some(format!("pw-{user}").as_bytes())
+                };
+                model.user = [DEVICE, ACCOUNT].into_iter().find(|user| known(user)).unwrap_or_default();
+                model.plausible = !model.user.is_empty();
+                model.packet_bytes_max = connect.packet_bytes_max.map_or(usize::MAX, |bytes| bytes as usize);
+                model.receive_max = usize::from(connect.receive_max);
                 // Whether the rest of it is allowed shows in the CONNACK; this one must be let in.
-                model.may_end = stream[..used] != super::login(connect.version)[..];
+                model.may_end = stream[..used] != super::login(connect.version, model.user)[..];
                 model.must_end = !model.plausible;
                 model.later(&stream[used..]);
             }
@@ -78,8 +103,11 @@ impl Model {
 
     fn later(&mut self, mut stream: &[u8]) {
         let mut seen = Vec::new();
+        let settings = Settings::default();
+        let account = self.user == ACCOUNT;
+        let bytes_max = if account { settings.accounts.packet_bytes_max } else { settings.packet_bytes_max };
         loop {
-            match decode(stream, self.version, PACKET_BYTES_MAX) {
+            match decode(stream, self.version, bytes_max) {
                 Ok(Some((packet, used))) => {
                     self.packet(&packet, &mut seen);
                     if self.must_end {
@@ -88,18 +116,20 @@ impl Model {
                     stream = &stream[used..];
                 }
                 Ok(None) => return,
-                Err(_) => {
-                    (self.may_end, self.must_end) = (true, true);
-                    return;
-                }
+                Err(_) => return self.end(),
             }
         }
+    }
+
+    /// What comes now must end it, with a code.
+    fn end(&mut self) {
+        (self.may_end, self.must_end, self.for_a_reason) = (true, true, true);
     }
 
     fn packet(&mut self, packet: &Packet<'_>, seen: &mut Vec<u16>) {
         match packet {
             Packet::Publish(publish) => self.publish(publish, seen),
-            Packet::PubAck(_) => {}
+            Packet::PubAck(_) => self.acknowledges = true,
             Packet::Subscribe(subscribe) => {
                 let codes = subscribe.subscriptions().count();
                 self.answers.push_back(Answer::SubAck { id: subscribe.packet_id, codes });
@@ -114,10 +144,14 @@ impl Model {
     }
 
     fn publish(&mut self, publish: &Publish<'_>, seen: &mut Vec<u16>) {
-        // What CONNACK says is not offered ends it.
-        if publish.qos == 2 || publish.alias.is_some() || (publish.retain && self.version == V5) {
-            (self.may_end, self.must_end) = (true, true);
-            return;
+        if publish.qos == 2 {
+            return self.end(); // CONNACK says that it is not offered
+        }
+        if self.user == ACCOUNT {
+            return self.publish_of_account(publish, seen);
+        }
+        if publish.alias.is_some() || (publish.retain && self.version == V5) {
+            return self.end(); // CONNACK says that they are not offered to a device
         }
         let own = publish.topic.strip_prefix("truetwin/lamp/").is_some_and(|last| matches!(last, "event" | "status"));
         // 3.1.1 has no code for a foreign topic, nor for a report that the hub did not take in.
@@ -129,10 +163,31 @@ impl Model {
             return;
         }
         let again = publish.qos == 1 && seen.contains(&publish.packet_id);
+        self.acknowledged(publish, again, seen);
         if own {
             self.reports.0 += usize::from(!again);
             self.reports.1 += 1;
         }
+    }
+
+    fn publish_of_account(&mut self, publish: &Publish<'_>, seen: &mut Vec<u16>) {
+        if let Some(alias) = publish.alias {
+            if alias > ALIASES_MAX || (publish.topic.is_empty() && !self.aliases.contains(&alias)) {
+                return self.end();
+            }
+            self.aliases.insert(alias);
+            self.may_end |= publish.dup; // what was said again is not looked into, and its alias is not known then
+        }
+        // 3.1.1 has no code for a topic that the account may not write.
+        if self.version == V3_1_1 && publish.topic != "a" && !publish.topic.starts_with("a/") {
+            (self.may_end, self.must_end) = (true, true);
+            return;
+        }
+        let again = publish.qos == 1 && seen.contains(&publish.packet_id);
+        self.acknowledged(publish, again, seen);
+    }
+
+    fn acknowledged(&mut self, publish: &Publish<'_>, again: bool, seen: &mut Vec<u16>) {
         if publish.qos == 1 {
             self.acks.push_back(Ack { id: publish.packet_id, wanted: !again });
             seen.push(publish.packet_id);
@@ -146,7 +201,8 @@ impl Model {
 
     pub(super) fn progress(&self) -> Progress<'_> {
         let (answers, acks) = (self.answers.clone(), self.acks.clone());
-        Progress { model: self, answers, acks, accepted: false, first: true, over: false }
+        let under_way = BTreeSet::new();
+        Progress { model: self, answers, acks, under_way, accepted: false, first: true, over: false }
     }
 }
 
@@ -155,6 +211,8 @@ pub(super) struct Progress<'a> {
     model: &'a Model,
     answers: VecDeque<Answer>,
     acks: VecDeque<Ack>,
+    /// Ids of QoS 1 messages that came to it.
+    under_way: BTreeSet<u16>,
     /// CONNACK said yes.
     pub(super) accepted: bool,
     first: bool,
@@ -174,6 +232,7 @@ impl Progress<'_> {
     pub(super) fn take(&mut self, reply: &Reply) {
         let Reply { first, body } = reply;
         assert!(!self.over, "something came behind the last packet: {reply:?}");
+        assert!(2 + body.len() <= self.model.packet_bytes_max, "more than the client takes: {reply:?}");
         if std::mem::take(&mut self.first) {
             return self.connack(*first, body);
         }
@@ -195,13 +254,27 @@ impl Progress<'_> {
                 let found = skipped.find(|ack| ack.id == id() || ack.wanted);
                 assert_eq!(found.map(|ack| ack.id), Some(id()), "each QoS 1 publish is answered once, in order");
             }
-            0x30 => assert!(body.starts_with(b"\0\x15truetwin/lamp/command"), "{reply:?}"),
+            0x30..=0x3F => self.message(reply),
             0xE0 => {
                 assert!(v5 && body[0] >= 0x80, "{reply:?}");
                 assert!(self.model.may_end, "an innocent one was ended: {reply:?}");
                 self.over = true;
             }
             _ => panic!("a packet that a server never sends, or a second CONNACK: {reply:?}"),
+        }
+    }
+
+    fn message(&mut self, reply: &Reply) {
+        let bytes = packet(reply.first, &reply.body);
+        let Ok(Some((Packet::Publish(publish), _))) = decode(&bytes, self.model.version, bytes.len()) else {
+            panic!("a PUBLISH that is none: {reply:?}");
+        };
+        assert!(publish.qos < 2 && publish.alias.is_none() && !publish.topic.is_empty(), "{reply:?}");
+        if self.model.user == DEVICE {
+            assert!(reply.first == 0x30 && publish.topic == "truetwin/lamp/command", "{reply:?}");
+        } else if publish.qos == 1 && !self.model.acknowledges {
+            assert!(self.under_way.insert(publish.packet_id), "an id that is under way: {reply:?}");
+            assert!(self.under_way.len() <= self.model.receive_max, "more than the client takes at once: {reply:?}");
         }
     }
 
@@ -222,5 +295,8 @@ impl Progress<'_> {
     /// The broker closed it.
     pub(super) fn ended(&self) {
         assert!(self.model.may_end, "an innocent one was closed");
+        if self.accepted && self.model.for_a_reason && self.model.version == V5 {
+            assert!(self.over, "it was closed without a word");
+        }
     }
 }
