@@ -7,6 +7,8 @@ mod support;
 
 #[path = "door/accounts.rs"]
 mod accounts;
+#[path = "door/accounts_random.rs"]
+mod accounts_random;
 #[path = "door/bus.rs"]
 mod bus;
 #[path = "door/clients.rs"]
