@@ -158,7 +158,7 @@ pub fn publish(source: &mut Source<'_>, version: MqttVersion) -> Vec<u8> {
     if version == MqttVersion::V5 {
         properties(&mut body, source, &[0x01, 0x02, 0x23, 0x08, 0x09, 0x26, 0x26, 0x03, 0x0B]);
     }
-    body.extend_from_slice(&source.one(PAYLOADS));
+    body.extend_from_slice(source.one(PAYLOADS));
     packet(0x30 | flags, &body)
 }
 
