@@ -17,6 +17,8 @@ mod clients;
 mod commands;
 #[path = "door/ends.rs"]
 mod ends;
+#[path = "door/floods.rs"]
+mod floods;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]
@@ -25,3 +27,5 @@ mod logins;
 mod reports;
 #[path = "door/rights.rs"]
 mod rights;
+#[path = "door/tls.rs"]
+mod tls;
