@@ -91,7 +91,9 @@ impl Bench {
 /// Takes each report in and sends it back, until the process ends.
 async fn hub(ready: &Sender<Broker>, tell: &Sender<Heard>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (broker, mut messages) = broker::start(listener, Arc::new(Passwords), Settings::default()).await.unwrap();
+    // Wrong logins do not wait: they are part of the game here.
+    let settings = Settings { login_delay_max_ms: 0, ..Settings::default() };
+    let (broker, mut messages) = broker::start(listener, Arc::new(Passwords), settings).await.unwrap();
     ready.send(broker.clone()).unwrap();
     while let Some(message) = messages.recv().await {
         let heard = match message {

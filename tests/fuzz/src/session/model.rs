@@ -80,7 +80,7 @@ impl Model {
             must_end: false,
             for_a_reason: false,
         };
-        match decode_connect(stream, Settings::default().packet_bytes_max) {
+        match decode_connect(stream, Settings::default().connect_bytes_max) {
             Ok(Some((connect, used))) => {
                 model.version = connect.version;
                 let known = |user: &str| {
