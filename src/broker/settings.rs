@@ -73,8 +73,8 @@ pub struct AccountSettings {
     /// QoS 1 messages that are not acknowledged, in each direction, 1 to 1000. Default 100. Announced as Receive Maximum in v5;
     /// at it the connection is not read. Towards the account the smaller of this and its own Receive Maximum counts.
     pub inflight_max: u16,
-    /// Subscriptions of one connection, 1 to 100 000. Default 4096: Home Assistant has some for each entity. At it a further one
-    /// hears SUBACK 0x97 (3.1.1: 0x80).
+    /// Subscriptions of one connection, 1 to 100 000. Default 4096: Home Assistant has some for each entity. All connections
+    /// together have four times as many at most. At it a further one hears SUBACK 0x97 (3.1.1: 0x80).
     pub subscriptions_max: usize,
     /// Bytes that wait for one connection, at least one packet. Default 4 MiB. At it QoS 0 messages are dropped and counted; for
     /// a QoS 1 message the connection is closed (v5: 0x97), because sessions do not outlive it and nothing is to be lost in

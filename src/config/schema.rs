@@ -127,7 +127,8 @@ section! {
         /// QoS 1 messages of a connection that may wait for their acknowledgement, in each direction. At the limit the rest
         /// waits.
         inflight_max: u16 = 100, within(1, 1_000);
-        /// Subscriptions of one connection. One more is refused; Home Assistant has some for each entity.
+        /// Subscriptions of one connection; all together have four times as many at most. One more is refused; Home Assistant has
+        /// some for each entity.
         subscriptions_max: usize = 4_096, within(1, 100_000);
         /// Bytes that may wait for one connection. At the limit messages of QoS 0 are dropped and counted; for one of QoS 1
         /// the connection is closed, so that nothing is lost in silence.

@@ -218,7 +218,9 @@ impl Session {
                 Some((packet, bytes)) => {
                     let now_ms = self.core.now_ms();
                     self.conn.heard(now_ms);
-                    if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s) {
+                    // As many acknowledgements come as messages went out: they are no flood of the account's making.
+                    let counts = self.conn.account().is_none() || !matches!(packet, Packet::PubAck(_));
+                    if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s).filter(|_| counts) {
                         count(&self.core.totals.slowed);
                         self.pause = Some(Box::pin(tokio::time::sleep(Duration::from_millis(pause_ms))));
                         break Flow::Slowed;
@@ -226,7 +228,9 @@ impl Session {
                     if self.handle(&packet)? == Flow::HeldBack {
                         break Flow::HeldBack;
                     }
-                    self.rate.used(now_ms, per_s);
+                    if counts {
+                        self.rate.used(now_ms, per_s);
+                    }
                     done += bytes;
                 }
             }
