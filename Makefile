@@ -13,7 +13,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 test: ## everything that CI runs, in order, stopping at the first failing part; does its own set-up
-	@tests/setup/parts.sh setup unit binary demo clients
+	@tests/setup/parts.sh setup unit binary soak demo clients
 
 setup: ## Debian packages that are missing (root or sudo); .build/venv, .build/npm, .build/conformance
 	@tests/setup/debian.sh

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod stalled;
 mod together;
 
 use std::{
@@ -21,6 +22,7 @@ use crate::{
     device::{Context, DeviceMsg},
     dialect::native::Identity,
     ingress::Ingress,
+    journal::Journal,
     metrics::Metrics,
     names::{Label, Name, Thing},
     property::{DeviceId, Evidence, Value},
@@ -259,17 +261,21 @@ impl Hub {
     }
 
     async fn start_with(limits: Limits, config: Config) -> Self {
-        Self::start_recording(limits, config, None).await
+        Self::start_on(limits, config, |context| context).await
     }
 
     async fn start_recording(limits: Limits, config: Config, recorder: Option<Arc<Recorder>>) -> Self {
+        Self::start_on(limits, config, |context| context.with_recorder(recorder)).await
+    }
+
+    async fn start_on(limits: Limits, config: Config, with: impl FnOnce(Context) -> Context) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (broker, heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await.unwrap();
         let (started, metrics) = (Instant::now(), Metrics::new());
         let heartbeat = Duration::from_secs(10);
         let identity = Identity { hub: "hub".into(), epoch: 1, heartbeat, started };
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
-        let fleet = Fleet::start(Arc::new(context.with_recorder(recorder)), limits).await.unwrap();
+        let fleet = Fleet::start(Arc::new(with(context)), limits).await.unwrap();
         let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config), Arc::default());
         tokio::spawn(ingress.run(heard));
         Self { fleet, broker, metrics }
