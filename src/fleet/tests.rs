@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod receipts;
 mod stalled;
 mod together;
 
@@ -45,7 +46,7 @@ async fn a_crashed_actor_is_restarted_withdraws_what_was_in_flight_and_its_calle
     let fan_call = hub.call("fan");
     let op = lamp.next("set").await["op"].clone();
     let fan_op = fan.next("set").await;
-    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash));
+    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash).is_ok());
     let Reply::Settled(settled) = lamp_call.await.unwrap() else { panic!("it had begun") };
     assert_eq!(settled.outcome, Outcome::Interrupted);
     assert_eq!(settled.reason, Some(Reason::ActorRestarted));
@@ -78,7 +79,7 @@ async fn what_a_crashed_actor_left_and_its_successor_did_with_it_is_replayed_as_
     let mut lamp = hub.board("lamp", Manner::Silent).await;
     let call = hub.call("lamp");
     lamp.next("set").await;
-    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash));
+    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash).is_ok());
     assert!(matches!(call.await.unwrap(), Reply::Settled(settled) if settled.outcome == Outcome::Interrupted));
     lamp.next("withdraw").await;
     hub.fleet.shut_down().await;
@@ -97,12 +98,7 @@ async fn an_actor_that_cannot_stop_crashing_is_quarantined_and_calls_are_refused
     let hub = Hub::start(Limits { restarts_max: 2, restarts_within: Duration::from_secs(600) }).await;
     let _lamp = hub.board("lamp", Manner::Silent).await;
     let mut fan = hub.board("fan", Manner::Silent).await;
-    for _ in 0..3 {
-        hub.fleet.running(&id("lamp"), soon()).await.expect("not yet quarantined").cast(DeviceMsg::Crash).unwrap();
-        hub.fleet.left_behind(&id("lamp")).await;
-    }
-    let mut place = hub.fleet.inner.devices.get(&id("lamp")).unwrap().place.subscribe();
-    place.wait_for(|place| matches!(place, super::Place::Quarantined)).await.unwrap();
+    hub.quarantine("lamp", 3).await;
     assert_eq!(hub.call("lamp").await.unwrap(), Reply::Refused(Refusal::Quarantined));
     assert_eq!(hub.fleet.quarantined(), 1);
     let call = hub.call("fan");
@@ -290,6 +286,17 @@ impl Hub {
             tokio::task::yield_now().await;
         }
         board
+    }
+
+    /// Crashes a device's actor, the last time for good.
+    async fn quarantine(&self, name: &str, crashes: usize) {
+        for _ in 0..crashes {
+            let actor = self.fleet.running(&id(name), soon()).await.expect("not yet quarantined");
+            actor.cast(DeviceMsg::Crash).unwrap();
+            self.fleet.left_behind(&id(name)).await;
+        }
+        let mut place = self.fleet.inner.devices.get(&id(name)).unwrap().place.subscribe();
+        place.wait_for(|place| matches!(place, super::Place::Quarantined)).await.unwrap();
     }
 
     /// A caller wants something of the lamp.
