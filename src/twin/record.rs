@@ -284,7 +284,9 @@ impl Twin {
     /// Records what an earlier process had ended: to be told, never to be amended, since nobody knows any more what it
     /// would be judged by.
     pub(super) fn remember_ended(&mut self, ended_at: Instant, left: Left) {
-        let Left { caller, hears, settled } = left;
+        let Left { caller, hears, mut settled } = left;
+        // Whether those were told anything whose hub died over it is known no more: that it is sent again is no news to them.
+        settled.kept &= settled.reason != Some(Reason::ActorRestarted);
         let waiter = Waiter { op: settled.op.clone(), caller, behind: Duration::ZERO, expires_at: ended_at, hears };
         self.remember(Record {
             admitted_at: ended_at.checked_sub(settled.elapsed).unwrap_or(ended_at),

@@ -36,7 +36,7 @@ use truetwin_proof::twin::planted::{Planted, plant};
 const SEEDS: u64 = 12_500;
 
 /// Seeds beyond those that broke something once: each stays.
-const FOUND: &[u64] = &[103_980, 106_029];
+const FOUND: &[u64] = &[103_980, 106_029, 113_452];
 
 /// Lives one seed; what it saw, or what broke.
 fn live(seed: u64, mistake: Option<Planted>, trace: bool) -> Result<Tally, String> {
@@ -144,16 +144,16 @@ fn in_the_small_every_order_of_events_keeps_the_invariants() {
     });
 }
 
-/// Where any one of the messages may be lost as well there are several times as many orders: of fewer messages, and more time
-/// passes, because only that shows what was lost.
+/// Where any one of the messages may be lost as well there are many times as many orders: of fewer messages, so that it ends
+/// within a minute. LOSSY_MESSAGES=6 is 689 000 states.
 #[test]
 fn in_the_small_every_order_of_events_with_a_message_lost_keeps_the_invariants() {
     search(small::Left {
-        messages: little("LOSSY_MESSAGES", 8),
+        messages: little("LOSSY_MESSAGES", 4),
         losses: little("LOSSES", 1),
         reboots: 1,
         crashes: 1,
-        waits: little("LOSSY_WAITS", 3),
+        waits: little("LOSSY_WAITS", 2),
         asks: [true, true],
     });
 }
