@@ -14,7 +14,7 @@ use crate::{
 const DEVICES: usize = 1000;
 
 /// How long a process may come to rest before it is looked at.
-const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// Resident memory.
 #[derive(Debug, Default)]
@@ -39,7 +39,8 @@ impl Memory {
         drop(hub);
 
         let names: Vec<String> = (0..DEVICES).map(|i| format!("twin-{i}")).collect();
-        let hub = Hub::start(&full, "", &names)?;
+        // They all come from one address, which may have but a part of the connections by default.
+        let hub = Hub::start(&full, "[mqtt]\nconnections_per_address_max = 1024\n", &names)?;
         let known_kib = rested_kib(&hub).await;
         let devices = connect(&hub, "twin-", EvidenceWord::Pin, 1, &Arc::default()).await?;
         let connected_kib = rested_kib(&hub).await;
