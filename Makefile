@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: sim soak load help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
+.PHONY: sim soak load fuzz help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -41,6 +41,9 @@ sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes
 
 soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n (200)
 	MINUTES=$(or $(MINUTES),2) SEED=$(or $(SEED),200) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
+
+fuzz: ## codec and sessions under random packets, guided by coverage; MINUTES=n (3) in all, TARGETS="codec differences session"
+	@tests/setup/fuzz.sh $(or $(MINUTES),3) $(TARGETS)
 
 load: ## many connections at the program as released: DEVICES=n (5000) that stay, a STORM=n (1000) after a restart, STRANGERS=n (10000)
 	DEVICES=$(or $(DEVICES),5000) STORM=$(or $(STORM),1000) STRANGERS=$(or $(STRANGERS),10000) cargo test --quiet --locked --profile bench --test load -- --nocapture --test-threads=1

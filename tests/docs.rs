@@ -11,7 +11,7 @@ use truetwin::config::Config;
 const READMES: [&str; 2] = ["README.md", "README.zh-CN.md"];
 
 /// Documents that name files; what they call a file stands in backticks or behind a link.
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "README.zh-CN.md",
     "CHANGELOG.md",
@@ -19,6 +19,7 @@ const DOCUMENTS: [&str; 8] = [
     "src/twin/semantics.md",
     "src/answer/answers.md",
     "firmware/wire/protocol.md",
+    "src/broker/protocol.md",
     "firmware/micropython/README.md",
 ];
 

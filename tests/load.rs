@@ -73,11 +73,10 @@ fn open_files(needed: usize) {
     assert!(may >= needed as u64, "{needed} open files are needed and {may} allowed: ulimit -Hn {needed}");
 }
 
-/// A hub for so many devices, which it knows.
-fn hub(folder: &tempfile::TempDir, devices: usize) -> Hub {
-    let config = format!("[mqtt]\nconnections_max = {}\n", devices + 1_000);
+/// A hub for so many devices, which it knows, with these settings.
+fn hub(folder: &tempfile::TempDir, config: &str, devices: usize) -> Hub {
     let names: Vec<String> = (0..devices).map(|at| format!("d{at}")).collect();
-    Hub::start(folder.path(), &config, &names).unwrap()
+    Hub::start(folder.path(), config, &names).unwrap()
 }
 
 /// Devices that come back when their connection ends, for as long as this lives.
@@ -160,7 +159,7 @@ async fn many_devices_are_connected_and_each_costs_little() {
     let devices = number("DEVICES");
     open_files(devices + 500);
     let folder = tempfile::tempdir().unwrap();
-    let hub = hub(&folder, devices);
+    let hub = hub(&folder, process::ONE_MACHINE, devices);
     let before_kib = rested_kib(&hub).await;
     let begun = Instant::now();
     let connected = Devices::connect(&hub).await;
@@ -194,7 +193,7 @@ async fn all_devices_are_back_after_the_hub_was_killed_and_started_again() {
     let devices = number("STORM");
     open_files(devices + 500);
     let folder = tempfile::tempdir().unwrap();
-    let hub = hub(&folder, devices);
+    let hub = hub(&folder, process::ONE_MACHINE, devices);
     let connected = Devices::connect(&hub).await;
     let hub = hub.restart().unwrap();
     let begun = Instant::now();
@@ -210,7 +209,7 @@ async fn strangers_are_refused_however_many_and_a_call_meanwhile_converges() {
     let strangers = number("STRANGERS");
     open_files(2_000);
     let folder = tempfile::tempdir().unwrap();
-    let hub = hub(&folder, 1);
+    let hub = hub(&folder, "", 1); // as it is by default
     let _device = Devices::connect(&hub).await;
     let before = Books::read(&hub).await.unwrap();
     let before_kib = rested_kib(&hub).await;

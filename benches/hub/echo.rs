@@ -86,7 +86,13 @@ impl Access for Everybody {
 /// A door and a bus that are measured.
 pub(crate) async fn start() -> anyhow::Result<(Broker, Receiver<FromDevice>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let settings = broker::Settings { connections_max: 10_000, ..broker::Settings::default() };
+    let settings = broker::Settings {
+        connections_max: 10_000,
+        connections_per_address_max: 10_000,
+        handshakes_per_address_max: 256,
+        packets_per_s: 0,
+        ..broker::Settings::default()
+    };
     Ok(broker::start(listener, Arc::new(Everybody), settings).await?)
 }
 

@@ -57,7 +57,7 @@ const ASKED: &str = "asked";
 
 /// The hub takes four HTTP connections for each session that it allows. Each relay has a name of its own.
 fn config() -> String {
-    let mut config = "[http]\nsessions_max = 260\n".to_owned();
+    let mut config = process::ONE_MACHINE.to_owned() + "[http]\nsessions_max = 260\n";
     for (kind, device, relay) in
         [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES * RELAYS).map(move |at| (kind, at / RELAYS, at % RELAYS)))
     {

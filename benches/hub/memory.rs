@@ -7,7 +7,7 @@ use truetwin_wire::words::EvidenceWord;
 
 use crate::{
     device::{Device, Done},
-    process::Hub,
+    process::{Hub, ONE_MACHINE},
 };
 
 /// Devices for these figures: many, so that a page more or less does not count.
@@ -34,13 +34,12 @@ impl Memory {
         for folder in [&empty, &full] {
             std::fs::create_dir(folder)?;
         }
-        let hub = Hub::start(&empty, "", &[])?;
+        let hub = Hub::start(&empty, ONE_MACHINE, &[])?;
         let idle_kib = rested_kib(&hub).await;
         drop(hub);
 
         let names: Vec<String> = (0..DEVICES).map(|i| format!("twin-{i}")).collect();
-        // They all come from one address, which may have but a part of the connections by default.
-        let hub = Hub::start(&full, "[mqtt]\nconnections_per_address_max = 1024\n", &names)?;
+        let hub = Hub::start(&full, ONE_MACHINE, &names)?;
         let known_kib = rested_kib(&hub).await;
         let devices = connect(&hub, "twin-", EvidenceWord::Pin, 1, &Arc::default()).await?;
         let connected_kib = rested_kib(&hub).await;

@@ -21,6 +21,10 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 /// Ticks in a second of what `/proc` counts processor time in (USER_HZ is 100 on every Linux that is built today).
 const TICKS_PER_S: f64 = 100.0;
 
+/// All devices of a load come from one address, many at once, and as fast as they can.
+pub(crate) const ONE_MACHINE: &str = "[mqtt]\nconnections_max = 20000\nconnections_per_address_max = 20000\n\
+     handshakes_max = 10000\nhandshakes_per_address_max = 10000\npackets_per_s = 0\n";
+
 /// A child that ends with its owner.
 #[derive(Debug)]
 pub(crate) struct Process(Child);

@@ -62,7 +62,7 @@ pub(crate) async fn measure(folder: &Path, rounds: u32, targets: &mut Targets) -
     let folder = folder.join("reports");
     std::fs::create_dir(&folder)?;
     let names: Vec<String> = (0..DEVICES).map(|at| format!("reporter-{at}")).collect();
-    let hub = Hub::start(&folder, "", &names)?;
+    let hub = Hub::start(&folder, process::ONE_MACHINE, &names)?;
     let mut at_hub = Vec::new();
     for (name, password) in &hub.devices {
         at_hub.push(Device::open(&hub.mqtt, name, password.reveal(), EvidenceWord::Pin, 1, Arc::default()).await?);

@@ -20,6 +20,8 @@
 //! **A router thread that lives cannot be stopped** (it holds its own sender, rumqttd 0.20 `router/routing.rs`): after
 //! [`Broker::stop`] one idle thread named `router-0` and about a megabyte stay until the process ends. Tests should
 //! share brokers.
+//!
+#![doc = include_str!("protocol.md")]
 
 mod conn;
 mod core;
