@@ -34,6 +34,8 @@ async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option
         | control::Response::Devices { .. }
         | control::Response::Removed { .. }
         | control::Response::Answer { .. }
+        | control::Response::Account { .. }
+        | control::Response::Accounts { .. }
         | control::Response::Endpoint { .. }
         | control::Response::Endpoints { .. }
         | control::Response::Tokens { .. }
