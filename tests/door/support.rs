@@ -12,8 +12,8 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::mpsc::Receiver,
 };
 use truetwin::{
@@ -127,9 +127,9 @@ pub fn echo(broker: Broker, mut hub: Receiver<FromDevice>) -> tokio::task::JoinH
     })
 }
 
-/// A raw client.
-pub struct Client {
-    pub socket: TcpStream,
+/// A raw client, over whatever carries bytes.
+pub struct Client<S = TcpStream> {
+    pub socket: S,
     pub v5: bool,
     pub name: String,
     buffer: Vec<u8>,
@@ -140,7 +140,16 @@ impl Client {
     pub async fn raw(to: SocketAddr, v5: bool) -> Self {
         let socket = TcpStream::connect(to).await.unwrap();
         socket.set_nodelay(true).unwrap();
-        Self { socket, v5, name: String::new(), buffer: Vec::new(), next_id: 0 }
+        Self::over(socket, v5)
+    }
+
+    /// From an address of its own; those of 127.0.0.0/8 are all this machine's.
+    pub async fn raw_from(from: [u8; 4], to: SocketAddr, v5: bool) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        let socket = socket.connect(to).await.unwrap();
+        socket.set_nodelay(true).unwrap();
+        Self::over(socket, v5)
     }
 
     /// Connects as a device, and must be let in.
@@ -157,6 +166,12 @@ impl Client {
         let mut client = Self::device(broker, name, version).await;
         assert_eq!(client.subscribe(&format!("truetwin/{name}/command")).await, Some(0));
         client
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    pub fn over(socket: S, v5: bool) -> Self {
+        Self { socket, v5, name: String::new(), buffer: Vec::new(), next_id: 0 }
     }
 
     /// Sends a CONNECT; the code of the CONNACK, `None` if it was closed instead.
