@@ -179,6 +179,8 @@ mod tests {
         let folder = DataFolder::open(&old.path().join("data")).unwrap();
         let lamp = DeviceId::new("lamp").unwrap();
         let secret = folder.credentials().add(&lamp).unwrap();
+        let rights = crate::topics::Rights::new(&["#"], &[]).unwrap();
+        folder.accounts().add(&DeviceId::new("me").unwrap(), rights, None).unwrap();
         let (hub, epoch, path) = (folder.hub_id().to_owned(), folder.epoch(), folder.path().to_owned());
         assert!(matches!(of_folder(&path, &file), Err(Error::Data(_))), "a hub has it");
         drop(folder);
@@ -197,6 +199,7 @@ mod tests {
         assert!(restored.epoch() > epoch + 1_000);
         assert_eq!(restored.credentials().list(), std::slice::from_ref(&lamp));
         assert!(restored.credentials().verify(lamp.as_str(), secret.reveal().as_bytes()));
+        assert!(restored.accounts().get(&DeviceId::new("me").unwrap()).is_some());
         assert!(there.join("devices.json.before-restore").exists(), "what was there is kept");
     }
 

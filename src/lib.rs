@@ -25,7 +25,8 @@
 //! # What each part must not know
 //!
 //! The twin knows no clock, no runtime, no JSON: so what reaches it can be recorded ([`recorder`]) and lived again by `truetwin
-//! replay` ([`recording`]), also what a seed of the simulator did. The broker knows nothing of devices but names. Only [`answer`] has
+//! replay` ([`recording`]), also what a seed of the simulator did. The broker knows nothing of devices but names, and of service accounts
+//! what [`topics`] they may read and write. Only [`answer`] has
 //! sentences; only [`metrics`] names metrics; only `broker::router` names rumqttd; only [`serve`] knows all parts. No
 //! module uses one above it; `tests/layers.rs` holds the table.
 //!
@@ -44,6 +45,7 @@
 //! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
 //! | what an access point does or wants | [`endpoint`], a fake of it in `tests/endpoints/` | `tests/endpoints.rs` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
+//! | what a service account may or is told | [`topics`], `broker/relay`, `broker/door/account.rs` | `tests/door/accounts.rs`, `tests/clients/test_accounts.py` |
 //! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |
 //! | a fault of the simulator | `sim/fault.rs`, a row of the fault table | `tests/sim_faults.rs`, `tests/faults.rs`, `tests/twin_rules/faults.rs` |

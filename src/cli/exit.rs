@@ -78,7 +78,8 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(failure.exit);
     }
-    if error.is::<config::Error>() || error.is::<serve::SpokenCodeError>() {
+    let of_code = matches!(error.downcast_ref::<serve::Error>(), Some(serve::Error::SpokenCode(_)));
+    if error.is::<config::Error>() || of_code {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {

@@ -28,7 +28,7 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     if !args.json && !written(writeln!(out, "{:>6}  {:>11}  {:<12}  what", "line", "seconds", "device"))? {
         return Ok(Exit::Success);
     }
-    while let Some(told) = replay.next() {
+    for told in replay.by_ref() {
         // What was told before an error is part of the error's story.
         let told = told.inspect_err(|_| drop(out.flush())).map_err(usage)?;
         let text = if args.json { as_json(&told, zero).to_string() + "\n" } else { shown(&told) };

@@ -300,12 +300,10 @@ impl<R: BufRead> Replay<R> {
 
     fn damaged(&self, line: u64, problem: Unreadable) -> Error {
         let file = self.file.clone();
-        match problem {
-            problem @ (Unreadable::NoJson(_) | Unreadable::Strange) if line == 1 => {
-                Error::NoRecording { file, problem: problem.to_string() }
-            }
-            problem => Error::Damaged { file, line, problem },
+        if line == 1 && matches!(problem, Unreadable::NoJson(_) | Unreadable::Strange) {
+            return Error::NoRecording { file, problem: problem.to_string() };
         }
+        Error::Damaged { file, line, problem }
     }
 
     /// Takes lines until one tells something.
@@ -361,7 +359,10 @@ impl<R: BufRead> Replay<R> {
                     Told::Begins { line, device, at_ns: self.zero.ns(at) }
                 })
             }
-            Line::LeftOut { device, why } => self.meets(&device).then(|| Told::LeftOut { line, device, why }),
+            Line::LeftOut { device, why } => {
+                let told = Told::LeftOut { line, device: device.clone(), why };
+                self.meets(&device).then_some(told)
+            }
             Line::Gap { device, missing } => self.meets(&device).then(|| {
                 self.summary.missing += missing;
                 self.twins.remove(&device);

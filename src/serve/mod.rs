@@ -94,7 +94,7 @@ pub enum Error {
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
     /// The code that is said aloud.
-    #[error("what is confirmed with a spoken code cannot be")]
+    #[error(transparent)]
     SpokenCode(#[from] SpokenCodeError),
     /// A device.
     #[error(transparent)]

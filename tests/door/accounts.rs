@@ -436,6 +436,33 @@ async fn no_more_are_sent_unacknowledged_than_the_client_takes() {
     broker.stop().await;
 }
 
+#[tokio::test]
+async fn much_that_is_retained_is_heard_to_the_last_message() {
+    let (broker, _hub, access) = start(Settings::default()).await;
+    access.account("ha", &["a/#"], &["a/#"]);
+    let mut sender = account(&broker, "ha", "s", false).await;
+    let payload = "x".repeat(16_384);
+    for number in 0..200 {
+        assert_eq!(published(&mut sender, &format!("a/{number:03}"), true, &payload).await, Some(0));
+    }
+    for (v5, qos, receive_max) in [(false, 0, 0), (true, 1, 1), (true, 1, 65), (false, 1, 0)] {
+        let mut hearing = Client::raw(broker.local_addr(), v5).await;
+        let mut login = Login::of("ha").v5(v5).client_id("h");
+        if receive_max > 0 {
+            login = login.properties(&[0x21, 0, receive_max]);
+        }
+        assert_eq!(hearing.login(&login.packet()).await, Some(0));
+        assert_eq!(subscribed(&mut hearing, &["a/#"], qos).await, [qos]);
+        for number in 0..200 {
+            let got = got(&mut hearing).await;
+            assert_eq!((got.topic, got.first & 0x07), (format!("a/{number:03}"), qos << 1 | 1));
+            assert_eq!(got.payload.len(), payload.len());
+        }
+        hears_nothing(&mut hearing).await;
+    }
+    broker.stop().await;
+}
+
 /// Keeps in a channel: the test decides what is kept, and when.
 struct InHand(tokio::sync::mpsc::UnboundedSender<(Vec<Change>, bool, Stored)>);
 

@@ -28,7 +28,7 @@ use crate::broker::{
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
 
-/// Reads before others get their turn.
+/// Reads, and fillings of the buffer, before others get their turn.
 const TURNS: usize = 8;
 
 /// Starts the session of a device that is in. `unread` came behind its CONNECT.
@@ -151,7 +151,7 @@ impl Session {
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
-        loop {
+        for _ in 0..TURNS {
             let filled = self.core.fill(&self.conn);
             let mut seen = Vec::new();
             let written = self.write(cx, &mut seen);
@@ -163,6 +163,8 @@ impl Session {
                 return Ok(());
             }
         }
+        cx.waker().wake_by_ref(); // an account with much to read: others get their turn
+        Ok(())
     }
 
     fn write(&mut self, cx: &mut Context<'_>, seen: &mut Vec<Bytes>) -> Result<(), Ended> {

@@ -18,6 +18,7 @@ mod decisions;
 mod happenings;
 mod plain;
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that fails there has said so")]
 mod tests;
 mod things;
 
