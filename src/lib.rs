@@ -70,6 +70,7 @@ pub mod journal;
 pub mod mcp;
 pub mod metrics;
 pub mod names;
+pub mod peer;
 pub mod property;
 pub mod random;
 pub mod recorder;

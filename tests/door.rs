@@ -7,6 +7,8 @@ mod support;
 
 #[path = "door/accounts.rs"]
 mod accounts;
+#[path = "door/accounts_random.rs"]
+mod accounts_random;
 #[path = "door/bus.rs"]
 mod bus;
 #[path = "door/clients.rs"]
@@ -15,6 +17,8 @@ mod clients;
 mod commands;
 #[path = "door/ends.rs"]
 mod ends;
+#[path = "door/floods.rs"]
+mod floods;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]
@@ -23,3 +27,5 @@ mod logins;
 mod reports;
 #[path = "door/rights.rs"]
 mod rights;
+#[path = "door/tls.rs"]
+mod tls;

@@ -7,9 +7,10 @@ use std::{collections::BTreeSet, fs, path::Path};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("property", &[]),
     ("random", &[]),
+    ("peer", &[]),
     ("audit", &[]),
     ("topics", &[]),
-    ("broker", &["topics"]),
+    ("broker", &["peer", "topics"]),
     ("names", &["property"]),
     ("twin", &["property"]),
     ("metrics", &["twin"]),

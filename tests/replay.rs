@@ -15,7 +15,7 @@ use house::{House, Member, break_it};
 use serde_json::{Value as Json, json};
 use truetwin::{
     property::DeviceId,
-    recording::replay::{Error, Replay, Summary, Told},
+    recording::replay::{Error, Replay, Summary},
     sim::{Fault, Kind},
     twin::words::Presence,
 };
@@ -184,21 +184,48 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     assert!(replayed(&file, Some("heater")).unwrap().is_whole());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_hub_that_was_killed_and_starts_again_goes_on_in_the_same_file() {
+#[test]
+fn a_hub_that_was_killed_and_starts_again_goes_on_in_the_same_file_with_what_its_journal_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("house.jsonl");
-    for _ in 0..2 {
-        let house = House::build(&config(&file), &MEMBERS[..1]).await;
-        let caller = house.caller().await;
-        assert_eq!(caller.switch("lamp", "on").await["success"], true);
-        caller.close().await;
-        house.take_down().await;
+    let (file, data) = (folder.path().join("r.jsonl"), folder.path().join("data"));
+    let paths = [data.to_str().unwrap(), file.to_str().unwrap()];
+    let serve = ["serve", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", paths[0], "--record", paths[1]];
+    let up = |hub: &program::Program| {
+        let said = hub.said();
+        said.lines()
+            .find_map(|line| line.strip_prefix("mqtt: ").map(str::to_owned))
+            .filter(|_| said.contains("mcp: http"))
+    };
+    let hub = program::Program::start(folder.path(), "first", &serve);
+    let mqtt = program::until("the hub is up", || up(&hub));
+    let (_, added) = program::run(&data, &["device", "add", "heater", "--json"], "");
+    let added: Json = added.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
+    let password = folder.path().join("password");
+    fs::write(&password, added["password"].as_str().unwrap()).unwrap();
+    let sim = ["sim", "--mqtt", &mqtt, "--device", "heater", "--kind", "thermostat", "--password-file"];
+    let sim = program::Program::start(folder.path(), "sim", &[&sim[..], &[password.to_str().unwrap()]].concat());
+    let set = |value: &str| program::run(&data, &["set", "heater", "target", value], "");
+    program::until("the set point is taken", || (set("21").0 == 0).then_some(()));
+    // As `kill -9` ends it.
+    drop(hub);
+    drop(sim);
+    let hub = program::Program::start(folder.path(), "second", &serve);
+    program::until("the hub is up again", || up(&hub));
+    let (exit, said) = set("22");
+    assert_eq!(exit, 1, "it is away: {said}");
+    hub.stop();
+    let (exit, printed) = program(&file, &[]);
+    assert_eq!(exit, 0, "{printed}");
+    for part in [
+        "goes on: connection none",
+        "1 held",
+        "cli wishes target = 22",
+        "1 times no end is recorded",
+        "the hub stopped",
+    ] {
+        assert!(printed.contains(part), "{part:?} is not in:\n{printed}");
     }
-    let replay = Replay::new("house", BufReader::new(File::open(&file).unwrap()), None);
-    let told: Vec<Told> = replay.map(|told| told.unwrap()).collect();
-    assert_eq!(told.iter().filter(|told| matches!(told, Told::Head { .. })).count(), 2);
-    assert!(replayed(&file, None).unwrap().is_whole());
+    assert_eq!(replayed(&file, None).unwrap().unended, 1);
 }
 
 #[test]

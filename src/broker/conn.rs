@@ -24,6 +24,7 @@ use super::{
     relay::{Account, AccountState},
     rivals::{Origin, Rivals},
 };
+use crate::peer::Seat;
 
 /// How often a session with nothing but acknowledgements to write steps back behind the tasks that are ready. A report that
 /// ends an operation is followed by its answer, some four tasks further; the acknowledgement, which nobody waits for, costs a
@@ -44,6 +45,8 @@ pub(super) struct Conn {
     pub(super) packet_bytes_max: usize,
     /// Where it came from.
     pub(super) origin: Origin,
+    /// Its place among those of its address.
+    pub(super) seat: Seat,
     /// Its role, if it is no device's.
     account: Option<Account>,
     heard_ms: AtomicU64,
@@ -138,10 +141,10 @@ impl Conn {
     }
 
     fn new(newcomer: Newcomer, number: u64, account: Option<Account>, state: State, now_ms: u64) -> Self {
-        let Newcomer { device, version, origin, keep_alive_s, packet_bytes_max } = newcomer;
+        let Newcomer { device, version, origin, seat, keep_alive_s, packet_bytes_max } = newcomer;
         let silence_ms = u64::from(keep_alive_s) * 1500;
         let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
-        Self { device, number, version, silence_ms, packet_bytes_max, origin, account, heard_ms, state }
+        Self { device, number, version, silence_ms, packet_bytes_max, origin, seat, account, heard_ms, state }
     }
 
     /// Its role, if it is an account's.

@@ -18,13 +18,17 @@ use super::{
     conn::{Conn, Place},
     counters::{Totals, count},
     credits::Credits,
-    door::codec::encode,
+    door::{Guesses, codec::encode},
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
     relay::{Memory, Message, Relay},
     rivals::{Origin, Rivals},
     router::Line,
+    tls::Certificate,
 };
-use crate::topics::DEVICES;
+use crate::{
+    peer::{Peer, Seat, Seats},
+    topics::DEVICES,
+};
 
 /// Locks. Nothing here panics while it holds a lock; were it so, the state would still be whole enough to go on.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,6 +38,12 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Core {
     pub(super) access: Arc<dyn Access>,
     pub(super) settings: Settings,
+    /// What is shown to those who come over TLS.
+    pub(super) certificate: Option<Arc<Certificate>>,
+    /// Slows down who guesses passwords.
+    pub(super) guesses: Guesses,
+    /// Connections by address.
+    pub(super) seats: Seats,
     pub(super) totals: Totals,
     pub(super) credits: Credits,
     /// From the door to the hub: reports, presence, fates of commands.
@@ -80,6 +90,7 @@ pub(super) struct Newcomer {
     pub(super) device: Arc<str>,
     pub(super) version: MqttVersion,
     pub(super) origin: Origin,
+    pub(super) seat: Seat,
     pub(super) keep_alive_s: u16,
     pub(super) packet_bytes_max: usize,
 }
@@ -97,11 +108,15 @@ impl Core {
     pub(super) fn new(
         access: Arc<dyn Access>,
         settings: Settings,
+        certificate: Option<Certificate>,
         memory: Memory,
         hub: WeakSender<FromDevice>,
     ) -> Self {
         Self {
             access,
+            certificate: certificate.map(Arc::new),
+            guesses: Guesses::new(settings.login_delay_max_ms),
+            seats: Seats::default(),
             totals: Totals::default(),
             credits: Credits::new(settings.credit_bytes),
             up: Line::new("up"),
@@ -147,6 +162,13 @@ impl Core {
     /// A number for a connection, never given twice.
     pub(super) fn next_number(&self) -> u64 {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A place among the connections of its address; none if that has too many. Who takes over from its own address takes that
+    /// place as well.
+    pub(super) fn seat(&self, device: &str, peer: Peer) -> Option<Seat> {
+        let own = lock(&self.devices).get(device).is_some_and(|old| old.seat.peer() == peer);
+        self.seats.take(peer, if own { usize::MAX } else { self.settings.connections_per_address_max })
     }
 
     /// Lets a device in: its older connection, if any, ends first.
@@ -382,6 +404,7 @@ impl Core {
             connections: lock(&self.devices).len() as u64,
             unacknowledged_bytes: unacknowledged as u64,
             held_back_connections: held_back as u64,
+            tls_expires_s: self.certificate.as_ref().map_or(0, |certificate| certificate.expires_s()),
             bus_waiting: (self.up.waiting_frames() + self.down.waiting_frames()) as u64,
             account_connections,
             subscriptions,

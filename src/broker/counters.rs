@@ -43,12 +43,30 @@ counters! {
     refused_silent,
     /// Sockets cut before their CONNECT to make room for others.
     refused_crowded,
+    /// Sockets closed or cut before their CONNECT because their address had too many.
+    refused_address,
+    /// TLS handshakes that were finished.
+    tls_accepted,
+    /// TLS handshakes that failed: another protocol, a client that does not trust the certificate.
+    tls_failed,
+    /// Certificates that were read anew because their files had changed.
+    tls_reloads,
+    /// Changed certificates that could not be used; the one before stayed.
+    tls_reloads_failed,
+    /// CONNECTs without TLS where it is required.
+    refused_plain,
+    /// First packets larger than [`connect_bytes_max`](super::Settings::connect_bytes_max).
+    refused_connect_bytes,
     /// First packets that were no readable CONNECT.
     refused_malformed,
     /// CONNECTs of another MQTT version than 3.1.1 and 5.
     refused_version,
     /// CONNECTs with a wrong or missing user name or password.
     logins_failed,
+    /// CONNECTs that waited for their answer because wrong ones had come from their address or for their name.
+    logins_delayed,
+    /// CONNECTs refused unjudged because too many like them waited.
+    refused_guessing,
     /// CONNECTs with an empty client id and without clean session (3.1.1).
     refused_client_id,
     /// CONNECTs whose will is not on the own status topic, or (v5) is retained or QoS 2.
@@ -57,6 +75,8 @@ counters! {
     refused_unsupported,
     /// CONNECTs while [`connections_max`](super::Settings::connections_max) devices were connected, or while the hub did not listen.
     refused_busy,
+    /// CONNECTs while [`connections_per_address_max`](super::Settings::connections_per_address_max) connections were there from their address.
+    refused_address_full,
     /// CONNECTs of a second board with the name of one that is connected, after they took each other's place twice in a minute (semantics 5.6).
     refused_rivals,
     /// Publishes to a topic that is not the device's own.
@@ -67,6 +87,8 @@ counters! {
     oversize,
     /// Connections closed for what they sent (oversize and foreign topics not included).
     protocol_errors,
+    /// Times that a connection was not read for a moment because it sent too fast.
+    slowed,
     /// Connections that another one with the same credentials replaced.
     takeovers,
     /// Connections that were silent for too long.
@@ -122,6 +144,8 @@ counters! {
     held_back_connections,
     /// Frames inside or in front of the bus now.
     bus_waiting,
+    /// When the certificate in force ends, seconds since 1970; 0 without one.
+    tls_expires_s,
     /// Connections of accounts now.
     account_connections,
     /// Subscriptions of accounts now.

@@ -11,10 +11,11 @@
 //! - `lane` numbers what travels in one direction, keeps it until it came out of the router, and sends it again over a
 //!   rebuilt one: the router holds nothing that anyone needs.
 //! - `relay` carries messages among service accounts, and shows them what devices say and are told: past the bus.
+//! - `tls` keeps the certificate that the door shows.
 //! - `core` is what all of them share; `settings` and `counters` are what goes in and what can be seen.
 //!
-//! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses
-//! nothing else of this crate but [`topics`](crate::topics).
+//! This module must not know what a report says or what a device is: names, bytes, and who may come in. It uses nothing
+//! else of this crate but [`topics`](crate::topics) and what counts as one address ([`crate::peer`]).
 //!
 //! **A router thread that lives cannot be stopped** (it holds its own sender, rumqttd 0.20 `router/routing.rs`): after
 //! [`Broker::stop`] one idle thread named `router-0` and about a megabyte stay until the process ends. Tests should
@@ -31,6 +32,7 @@ mod relay;
 mod rivals;
 mod router;
 mod settings;
+mod tls;
 
 use std::{
     net::SocketAddr,
@@ -49,6 +51,7 @@ pub use self::{
     door::codec,
     relay::{Change, Keeper, Kept, Memory, Stored},
     settings::{AccountSettings, SettingError, Settings},
+    tls::{Tls, TlsError},
 };
 
 use crate::topics::Rights;
@@ -266,6 +269,9 @@ pub enum Error {
     /// The listener cannot be used.
     #[error("the listener has no address")]
     Listener(#[source] std::io::Error),
+    /// The certificate for TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// No router could be started.
     #[error("the bus could not be started: {0}")]
     Bus(String),
@@ -302,8 +308,8 @@ const STOP_WAIT: Duration = Duration::from_secs(2);
 /// the devices, and nothing is lost.
 ///
 /// # Errors
-/// [`Error::Setting`] for a setting out of its range, [`Error::Listener`] for a broken listener, [`Error::Bus`] if the
-/// router's thread cannot be started.
+/// [`Error::Setting`] for a setting out of its range, [`Error::Tls`] for a certificate that cannot be used, [`Error::Listener`] for a
+/// broken listener, [`Error::Bus`] if the router's thread cannot be started.
 pub async fn start(
     listener: TcpListener,
     access: Arc<dyn Access>,
@@ -324,8 +330,9 @@ pub async fn start_with(
 ) -> Result<(Broker, mpsc::Receiver<FromDevice>), Error> {
     settings.check()?;
     let local_addr = listener.local_addr().map_err(Error::Listener)?;
+    let certificate = settings.tls.clone().map(tls::Certificate::read).transpose()?;
     let (hub_tx, hub_rx) = mpsc::channel(settings.places());
-    let core = Arc::new(Core::new(access, settings, memory, hub_tx.downgrade()));
+    let core = Arc::new(Core::new(access, settings, certificate, memory, hub_tx.downgrade()));
     router::start(core.clone(), hub_tx).await.map_err(Error::Bus)?;
     tokio::spawn(door::listen(core.clone(), listener));
     tokio::spawn(door::sweep(core.clone()));

@@ -1,4 +1,7 @@
-//! What can be set, each with its unit, default, reason, and what happens at it.
+//! What can be set, each with its unit, default, reason, and what happens at it. `limits.md` has all of it in one table, with the
+//! metric of each.
+
+use super::Tls;
 
 /// Settings of the broker. [`Settings::default`] suits a home lab of up to a thousand devices on a Raspberry Pi.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -6,12 +9,32 @@ pub struct Settings {
     /// Devices connected at the same time, 1 to 100 000. Default 1024: an idle one costs about 2 kB. At it a further
     /// device hears CONNACK 0x89 (3.1.1: 3) and is counted; one that takes over its own older connection still comes in.
     pub connections_max: usize,
-    /// Milliseconds from a socket's first moment to its whole CONNECT, 100 to 60 000. Default 5000: a slow board on weak
-    /// Wi-Fi needs one or two. At it the socket is closed without a word and counted.
+    /// Of them, those from one address (of IPv6, from one network of 64 bits), 1 to 100 000. Default 512, half of all: one
+    /// machine that has gone wrong leaves room for the others, and a house behind one address fits. At it a further one hears
+    /// CONNACK 0x97 (3.1.1: 3).
+    pub connections_per_address_max: usize,
+    /// Milliseconds from a socket's first moment, or from the end of its TLS handshake, to its whole CONNECT, 100 to 60 000.
+    /// Default 5000: a slow board on weak Wi-Fi needs one or two. At it the socket is closed without a word and counted.
     pub handshake_ms: u64,
+    /// Milliseconds from a socket's first moment to the end of its TLS handshake, 100 to 60 000. Default 10 000: an ESP32 computes
+    /// for one to three seconds. At it the socket is closed and counted.
+    pub tls_handshake_ms: u64,
     /// Sockets that have not finished their CONNECT, 1 to 10 000. Default 256. At it the oldest is cut if it has been
     /// silent for a second, else the next one waits in the kernel's queue: silent sockets can slow newcomers, never lock them out.
     pub handshakes_max: usize,
+    /// Of them, those from one address, 1 to 10 000. Default 128, half of all. At it the oldest of this address is cut if it has been
+    /// silent for a second, else the new one is closed: nobody else waits for it.
+    pub handshakes_per_address_max: usize,
+    /// Bytes of a CONNECT, 64 to 16 384 and not more than [`packet_bytes_max`](Self::packet_bytes_max). Default 2048: nobody has
+    /// said who it is yet; names, a password and a will are some hundred. A larger one is refused unread (v5: CONNACK 0x95).
+    pub connect_bytes_max: usize,
+    /// Milliseconds that a login waits for its answer, right or wrong, after several wrong ones of its address or name, 0 to 10 000.
+    /// Default 2000: guessing becomes slow, and nobody is locked out for longer than that. See `door/guesses.rs`.
+    pub login_delay_max_ms: u64,
+    /// Packets a second that one connection may send over time, twice as many at once; 0 to 100 000, 0 is without limit. Default
+    /// 1000: a device says a few things a second, so this is a loop in its program. At it the connection is not read for a moment;
+    /// TCP holds it back, nothing is dropped.
+    pub packets_per_s: u32,
     /// Bytes of one MQTT packet in either direction, 256 to 16 384. Default 4096: events are at most 2 KiB, commands 512
     /// bytes (wire protocol). A larger one closes its connection (v5: DISCONNECT 0x95; announced in CONNACK).
     pub packet_bytes_max: usize,
@@ -30,6 +53,8 @@ pub struct Settings {
     /// Seconds of keep-alive that a device may have, 1 to 43 690. Default 120. A device that asks for more, or for none
     /// (0), gets this (v5: told as Server Keep Alive); after 1.5 times it without a packet the connection ends.
     pub keep_alive_max_s: u16,
+    /// The certificate for TLS on the same port. Default none: a client that tries TLS is refused.
+    pub tls: Option<Tls>,
     /// What service accounts have.
     pub accounts: AccountSettings,
 }
@@ -81,14 +106,21 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             connections_max: 1024,
+            connections_per_address_max: 512,
             handshake_ms: 5000,
+            tls_handshake_ms: 10_000,
             handshakes_max: 256,
+            handshakes_per_address_max: 128,
+            connect_bytes_max: 2048,
+            login_delay_max_ms: 2000,
+            packets_per_s: 1000,
             packet_bytes_max: 4096,
             inflight_max: 10,
             credit_bytes: 1 << 20,
             outbound_bytes_max: 8192,
             command_bytes_max: 256 << 10,
             keep_alive_max_s: 120,
+            tls: None,
             accounts: AccountSettings::default(),
         }
     }
@@ -129,11 +161,18 @@ impl Settings {
     pub fn check(&self) -> Result<(), SettingError> {
         let (packet, account_packet) = (self.packet_bytes_max, self.accounts.packet_bytes_max);
         let mib_1024 = 1 << 30;
+        let ms = |ms: u64| usize::try_from(ms).unwrap_or(usize::MAX);
         for (name, got, min, max) in [
             ("connections_max", self.connections_max, 1, 100_000),
-            ("handshake_ms", usize::try_from(self.handshake_ms).unwrap_or(usize::MAX), 100, 60_000),
+            ("connections_per_address_max", self.connections_per_address_max, 1, 100_000),
+            ("handshake_ms", ms(self.handshake_ms), 100, 60_000),
+            ("tls_handshake_ms", ms(self.tls_handshake_ms), 100, 60_000),
             ("handshakes_max", self.handshakes_max, 1, 10_000),
+            ("handshakes_per_address_max", self.handshakes_per_address_max, 1, 10_000),
+            ("login_delay_max_ms", ms(self.login_delay_max_ms), 0, 10_000),
+            ("packets_per_s", usize::try_from(self.packets_per_s).unwrap_or(usize::MAX), 0, 100_000),
             ("packet_bytes_max", packet, 256, 16_384),
+            ("connect_bytes_max", self.connect_bytes_max, 64, packet),
             ("inflight_max", usize::from(self.inflight_max), 1, 1000),
             ("credit_bytes", self.credit_bytes, 16 * packet, mib_1024),
             ("outbound_bytes_max", self.outbound_bytes_max, packet, mib_1024),

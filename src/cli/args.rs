@@ -55,6 +55,12 @@ pub enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Make a certificate for TLS, and the authority that devices are given to trust
+    Tls {
+        /// What to do.
+        #[command(subcommand)]
+        command: TlsCommand,
+    },
     /// Take the access points out of an existing configuration
     Import {
         /// A .env with MCP_ENDPOINT, a xiaozhi.config.json, or - for stdin; without one, $MCP_ENDPOINT
@@ -203,6 +209,22 @@ pub enum TokenCommand {
     },
 }
 
+/// What to do with the door's certificate.
+#[derive(Debug, Subcommand)]
+pub enum TlsCommand {
+    /// Make the hub's certificate, also anew, and once the authority that signs it; print what devices need
+    Make {
+        /// The names and addresses by which devices reach the hub [default: those of this machine]
+        names: Vec<String>,
+    },
+    /// Print where the authority is, and its fingerprint
+    Show {
+        /// Print its certificate instead
+        #[arg(long)]
+        pem: bool,
+    },
+}
+
 /// What to do with access points. Their addresses hold a token: they are asked for, never an argument.
 #[derive(Debug, Subcommand)]
 pub enum EndpointCommand {
@@ -284,7 +306,7 @@ pub struct ServeArgs {
     /// Where devices connect, instead of mqtt.listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub mqtt: Option<SocketAddr>,
-    /// Where MCP clients connect, instead of http.listen; loopback only; port 0 takes a free one
+    /// Where MCP clients connect, instead of http.listen; beyond loopback only with tokens; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
     /// Record what reaches each device's twin and what it decides, for truetwin replay, instead of recording.file
@@ -474,6 +496,9 @@ mod tests {
             "truetwin token add tv --devices study,all --read * --lang zh --json",
             "truetwin token list --json",
             "truetwin token revoke tv",
+            "truetwin tls make",
+            "truetwin tls make hub.local 192.168.1.7 --data d",
+            "truetwin tls show --pem",
             "truetwin check-config --config f",
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));

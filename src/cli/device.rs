@@ -112,7 +112,7 @@ fn sketch(device: &str, password: &Secret, running: Option<&str>, lan: Option<Ip
 
 /// The address of this machine on the way to elsewhere. Connecting a datagram socket sends nothing; the address is of a
 /// network for documentation (RFC 5737), to which the default route leads.
-fn lan_address() -> io::Result<IpAddr> {
+pub(super) fn lan_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
     Ok(socket.local_addr()?.ip())

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{config, control, data, recorder, serve, sim};
+use crate::{broker, config, control, data, recorder, serve, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +80,16 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     let of_code = matches!(error.downcast_ref::<serve::Error>(), Some(serve::Error::SpokenCode(_)));
     if error.is::<config::Error>() || of_code {
+        return Some(Exit::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<serve::Error>() {
+        return matches!(
+            error,
+            serve::Error::Unguarded(_) | serve::Error::SpokenCode(_) | serve::Error::Broker(broker::Error::Tls(_))
+        )
+        .then_some(Exit::Usage);
+    }
+    if error.is::<broker::TlsError>() || error.is::<data::AuthorityError>() {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {

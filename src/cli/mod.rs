@@ -27,6 +27,7 @@ mod replay;
 mod run;
 mod secret;
 mod table;
+mod tls;
 mod token;
 
 use std::{
@@ -40,12 +41,13 @@ use anyhow::Context as _;
 pub use self::{
     args::{
         AccountCommand, AuditArgs, AuditCommand, Cli, Command, DemoArgs, DeviceCommand, EndpointCommand, McpArgs,
-        PasswordArgs, ReplayArgs, ServeArgs, SimArgs, TokenCommand,
+        PasswordArgs, ReplayArgs, ServeArgs, SimArgs, TlsCommand, TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
     listen::{Error as ListenError, listen},
 };
 use crate::{
+    broker,
     config::Config,
     control::{self, Request, Response},
     data, serve,
@@ -79,6 +81,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Account { command } => account::run(command, &folder()?),
         Command::Endpoint { command } => endpoint::run(command, &folder()?),
         Command::Token { command } => token::run(command, &folder()?),
+        Command::Tls { command } => tls::run(command, &folder()?),
         Command::Import { file, name } => import::run(file.as_deref(), name.as_deref(), &folder()?),
         Command::Audit(args) => audit::run(args, &folder()?),
         Command::Dispute { what, note } => audit::dispute(what, note, &folder()?),
@@ -101,11 +104,12 @@ fn check_config(file: Option<&Path>, folder: Option<&Path>) -> anyhow::Result<Ex
 }
 
 /// Whether a hub can start with a configuration, as far as that is the configuration's: access points with their URLs and
-/// tokens, the code that is said aloud. All that is wrong is told.
+/// tokens, the code that is said aloud, the certificate. All that is wrong is told.
 fn startable(config: &Config) -> anyhow::Result<()> {
     let (_, broken) = serve::configured::endpoints(config);
     let mut wrong: Vec<String> = broken.into_iter().map(|error| format!("{:#}", anyhow::Error::new(error))).collect();
     wrong.extend(serve::spoken_code(config).err().map(|error| format!("{:#}", anyhow::Error::new(error))));
+    wrong.extend(uncertified(config).map(|error| format!("{:#}", anyhow::Error::new(error))));
     let message = match wrong.len() {
         0 => return Ok(()),
         1 => wrong.remove(0),
@@ -118,6 +122,12 @@ fn startable(config: &Config) -> anyhow::Result<()> {
 fn unknown_devices(config: &Config, folder: Option<&Path>) -> Vec<String> {
     let Some(Ok(Some(known))) = folder.map(data::device_names) else { return Vec::new() };
     serve::configured::without_password(config, &known)
+}
+
+/// What is wrong with the certificate that a configuration names. One in the data folder is not looked at: it may be made later.
+fn uncertified(config: &Config) -> Option<broker::TlsError> {
+    let named = serve::tls_files(config, Path::new("")).filter(|_| config.mqtt.tls_cert_file.is_some());
+    named?.check().err()
 }
 
 /// The configuration of `serve`: the file, and over it the flags.

@@ -183,8 +183,10 @@ pub(super) fn check_file(config: &Config, places: &BTreeMap<String, Place>, path
 /// Relative paths in a file begin where the file is.
 pub(super) fn anchor(config: &mut Config, path: &Path) {
     let Some(folder) = path.parent() else { return };
-    let files = config.endpoints.iter_mut().filter_map(|endpoint| endpoint.token_file.as_mut());
-    for file in files.chain(config.recording.file.as_mut()).chain(config.confirm.code_file.as_mut()) {
+    let Config { mqtt, endpoints, recording, confirm, .. } = config;
+    let tokens = endpoints.iter_mut().map(|endpoint| endpoint.token_file.as_mut());
+    let others = [&mut mqtt.tls_cert_file, &mut mqtt.tls_key_file, &mut recording.file, &mut confirm.code_file];
+    for file in tokens.chain(others.map(Option::as_mut)).flatten() {
         *file = folder.join(&*file).display().to_string();
     }
 }

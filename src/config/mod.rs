@@ -33,7 +33,7 @@ pub use self::{
         AccountsSettings, CallerText, Confirmations, DeviceText, EndpointText, Http, JournalSettings, Limits, Mqtt,
         PropertySettings, Recording, SELECTOR_CHARS_MAX, SELECTORS_MAX, SceneText, Timing, Top,
     },
-    setting::{FailureStyle, Keeping, Profile, Proposals, Tokens},
+    setting::{FailureStyle, Keeping, Profile, Proposals, TlsMode, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor},
 };
 use crate::{

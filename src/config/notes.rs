@@ -1,6 +1,6 @@
 //! What is allowed and probably not meant.
 
-use super::Config;
+use super::{Config, TlsMode};
 use crate::names::{Lang, Name, shown};
 
 impl Config {
@@ -21,6 +21,12 @@ impl Config {
                         .push(format!("{one} and {other} are both called {called}: they can be told apart by id only"));
                 }
             }
+        }
+        if !self.mqtt.listen.ip().is_loopback() && self.mqtt.tls == TlsMode::Off {
+            let listen = self.mqtt.listen;
+            notes.push(format!(
+                "mqtt.listen is {listen}, and mqtt.tls is \"off\": passwords of devices cross the network as they are"
+            ));
         }
         for endpoint in self.endpoints.iter().filter(|endpoint| endpoint.boxes > 1) {
             if let (Some(name), Some(room)) = (&endpoint.name, &endpoint.room) {

@@ -1,6 +1,6 @@
 //! What must hold between settings (the range of each alone is in the table).
 
-use super::{Config, EndpointText, Tokens, ms};
+use super::{Config, EndpointText, Mqtt, TlsMode, Tokens, ms};
 use crate::property::Confirm;
 
 /// How many of the largest packets the credits must hold at least, as the door wants it.
@@ -18,10 +18,40 @@ pub struct Broken {
     pub problem: String,
 }
 
+/// The rules of the door that do not hold.
+fn door(mqtt: &Mqtt) -> Vec<Broken> {
+    let mut all = Vec::new();
+    let mut broken = |key, problem| all.push(Broken { key, flag: None, problem });
+    match (&mqtt.tls_cert_file, &mqtt.tls_key_file) {
+        (Some(_), None) => broken("mqtt.tls_cert_file", "stands alone: mqtt.tls_key_file is needed with it".to_owned()),
+        (None, Some(_)) => broken("mqtt.tls_key_file", "stands alone: mqtt.tls_cert_file is needed with it".to_owned()),
+        (Some(_), Some(_)) if mqtt.tls == TlsMode::Off => {
+            let problem = "is given, and mqtt.tls is \"off\"; set that to \"both\" or \"only\"".to_owned();
+            broken("mqtt.tls_cert_file", problem);
+        }
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    if mqtt.connect_bytes_max > mqtt.packet_bytes_max {
+        let problem = format!(
+            "is {}; at most mqtt.packet_bytes_max ({}) is possible, which holds for the first packet as well",
+            mqtt.connect_bytes_max, mqtt.packet_bytes_max
+        );
+        broken("mqtt.connect_bytes_max", problem);
+    }
+    if mqtt.outbound_bytes_max < mqtt.packet_bytes_max {
+        let problem = format!(
+            "is {}; at least mqtt.packet_bytes_max ({}) is needed, or a large packet could never be sent",
+            mqtt.outbound_bytes_max, mqtt.packet_bytes_max
+        );
+        broken("mqtt.outbound_bytes_max", problem);
+    }
+    all
+}
+
 /// The rules that do not hold.
 pub(super) fn check(config: &Config) -> Vec<Broken> {
     let Config { mqtt, accounts, http, timing, .. } = config;
-    let mut all = Vec::new();
+    let mut all = door(mqtt);
     let mut broken = |key, flag, problem| all.push(Broken { key, flag, problem });
 
     // Whoever reaches the HTTP port without a token is the caller http, and may what that may.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 
 use super::{
     callers::SecretText,
-    setting::{Allowed, FailureStyle, Keeping, Key, Profile, Proposals, Section, Setting, Tokens},
+    setting::{Allowed, FailureStyle, Keeping, Key, Profile, Proposals, Section, Setting, TlsMode, Tokens},
     terms::{Accepted, ByAction, Expect, Sensor, TERMS_CHARS_MAX},
 };
 use crate::{
@@ -64,24 +64,54 @@ section! {
 }
 
 section! {
-    /// Where devices connect. Every device has credentials (truetwin device add), so any address may be opened.
+    /// Where devices connect. Nobody comes in without a name and a password (truetwin device add), on any address. What happens at
+    /// each limit, and by which metric it is seen: src/broker/limits.md.
     Mqtt {
         /// The address for devices. Loopback only, until you decide otherwise: "0.0.0.0:1883" opens it to the network.
         /// Port 0 takes a free one.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 1883)), Allowed::Address;
-        /// Connections at once, those in the handshake included. One more is closed unread, so a flood costs nobody
-        /// who is connected. An idle connection costs about 2 kB.
+        /// TLS, on the same port. off: passwords cross the network as they are, so keep it in one that you trust. both: who wants
+        /// may. only: who comes without is refused.
+        tls: TlsMode = TlsMode::Off, Allowed::Words(TlsMode::WORDS);
+        /// The certificate, PEM, with what leads to its authority. Without it: hub.pem of truetwin tls make, in the data folder. A
+        /// path that is relative begins at this file. Once the files are replaced, the next connection sees the new one.
+        tls_cert_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// Its private key, PEM, which nobody else may read (chmod 600).
+        tls_key_file: Option<String> = None, Allowed::Text { chars_max: PATH_CHARS_MAX };
+        /// Devices connected at once. One more is told that the hub is busy (0x89). An idle connection costs about 2 kB, with TLS
+        /// about 10.
         connections_max: usize = 1024, within(1, 100_000);
+        /// Of them, those from one address: one machine that has gone wrong leaves room for the others. One more is told so (0x97).
+        connections_per_address_max: usize = 512, within(1, 100_000);
+        /// Connections that have not said yet who they are. At the limit the oldest is closed once it was silent for a second.
+        handshakes_max: usize = 256, within(1, 10_000);
+        /// Of them, those from one address. At the limit its oldest is closed once it was silent for a second, else the new one.
+        handshakes_per_address_max: usize = 128, within(1, 10_000);
+        /// How long a new connection may take to say who it is, before it is closed.
+        handshake_ms: u32 = 5_000, within(100, 60_000);
+        /// How long a new connection may take over its TLS handshake: an ESP32 computes for one to three seconds.
+        tls_handshake_ms: u32 = 10_000, within(100, 60_000);
+        /// The largest first packet, bytes: nobody has said who it is yet. A larger one is refused unread (0x95).
+        connect_bytes_max: usize = 2_048, within(64, 16_384);
+        /// After several wrong passwords from an address or for a name, how long the next login waits for its answer, right or
+        /// wrong. Who has come in from there before does not wait.
+        login_delay_max_ms: u32 = 2_000, within(0, 10_000);
         /// The largest MQTT packet a device may send; a larger one ends its connection. An event is at most 2 KiB.
         packet_bytes_max: usize = 4_096, within(2_304, 16_384);
+        /// Packets a second that one device may send over time, twice as many at once; 0 is without limit. At the limit its
+        /// connection is not read for a moment; nothing is dropped.
+        packets_per_s: u32 = 1_000, within(0, 100_000);
         /// Reports of one device that may wait for their acknowledgement. At the limit its connection is not read
         /// until some are taken in; nothing is dropped.
         inflight_max: u16 = 10, within(1, 1_000);
         /// Bytes of reports of all devices together that may wait to be taken in. At the limit reading stops
         /// everywhere until there is room; nothing is dropped.
         credit_bytes: usize = 1_048_576, within(36_864, 67_108_864);
-        /// How long a new connection may take to say who it is, before it is closed.
-        handshake_ms: u32 = 5_000, within(100, 60_000);
+        /// Bytes that may wait to be written to one device. At the limit a command to it is lost, and its caller is told.
+        outbound_bytes_max: usize = 8_192, within(2_304, 1_048_576);
+        /// The longest keep-alive, seconds. A device that asks for more, or for none, gets this; one that is silent for 1.5 times
+        /// its keep-alive counts as gone.
+        keep_alive_max_s: u16 = 120, within(1, 43_690);
     }
 }
 

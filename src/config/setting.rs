@@ -393,6 +393,15 @@ word_setting! {
         /// All do.
         Required = "required",
     }
+    /// Whether devices connect with TLS.
+    TlsMode {
+        /// None does.
+        Off = "off",
+        /// Those who want to do, on the same port.
+        Both = "both",
+        /// All do.
+        Only = "only",
+    }
     /// The kind of an access point, where its URL does not tell.
     Profile {
         /// The vendor's, or one that works as it does.

@@ -9,6 +9,8 @@
 //! | `accounts.json` | service accounts with what they may, mode 0600: salted hashes and Argon2id, no secrets | by `account add`, `rotate`, `remove` |
 //! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
+//! | `ca.pem`, `ca.key` | the home's own authority, which devices are given to trust; the key mode 0600 | by `tls make`, once |
+//! | `hub.pem`, `hub.key` | the door's certificate for TLS, signed by it; the key mode 0600 | by `tls make` |
 //! | `endpoints.open` | there while sockets to access points may be open: a run that was killed leaves it behind | at each start, removed by a stop |
 //! | `audit.jsonl` | what each call was, mode 0600 ([`crate::audit`], which appends to it) | while it runs |
 //! | `hub.json` | where the running hub listens | while it runs |
@@ -21,6 +23,7 @@
 //! Knows nothing of sockets or twins; blocks on the disk, so asynchronous callers use `spawn_blocking`.
 
 mod accounts;
+mod authority;
 mod chosen;
 mod credentials;
 mod endpoints;
@@ -40,6 +43,7 @@ use std::{
 
 pub use self::{
     accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof},
+    authority::{Authority, AuthorityError, Made, NAMES_MAX, authority, make as make_certificate},
     chosen::{CHOSEN_CHARS_MIN, Chosen},
     credentials::{Credentials, DEVICES_MAX, Secret, device_names},
     endpoints::{
@@ -55,7 +59,8 @@ const HUB_ID: &str = "hub.id";
 /// The file with the epoch.
 pub(crate) const EPOCH: &str = "epoch";
 /// The small files without which a hub is another one: what a backup takes along beside the journal.
-pub(crate) const KEPT: &[&str] = &[HUB_ID, EPOCH, DEVICES, ACCOUNTS, ENDPOINTS, TOKENS];
+pub(crate) const KEPT: &[&str] =
+    &[HUB_ID, EPOCH, DEVICES, ACCOUNTS, ENDPOINTS, TOKENS, TLS_CA_CERT, TLS_CA_KEY, TLS_CERT, TLS_KEY];
 const HUB_JSON: &str = "hub.json";
 /// There while sockets to access points may be open.
 const SOCKETS: &str = "endpoints.open";
@@ -63,6 +68,14 @@ const DEVICES: &str = "devices.json";
 const ACCOUNTS: &str = "accounts.json";
 const ENDPOINTS: &str = "endpoints.json";
 const TOKENS: &str = "tokens.json";
+/// The certificate that `truetwin tls make` made for the door, and its key.
+pub const TLS_CERT: &str = "hub.pem";
+/// Its private key.
+pub const TLS_KEY: &str = "hub.key";
+/// The authority that signed it, which devices are given to trust.
+pub const TLS_CA_CERT: &str = "ca.pem";
+/// The authority's private key.
+pub const TLS_CA_KEY: &str = "ca.key";
 
 /// The largest of the small files that is read, bytes: ten times what any of them needs.
 const SMALL_BYTES_MAX: u64 = 1_024;

@@ -24,7 +24,10 @@ use crate::{
     metrics::Metrics,
     names::{Label, Name, Thing},
     property::{DeviceId, Evidence, Value},
+    recorder::{Plan, Recorder},
+    recording::replay::{Replay, Told},
     twin::{
+        input::Input,
         settings::Settings,
         wish::Wish,
         words::{Outcome, Presence, Reason, Refusal, Reply},
@@ -61,6 +64,30 @@ async fn a_crashed_actor_is_restarted_withdraws_what_was_in_flight_and_its_calle
     // And the record says what became of the interrupted one.
     let check = hub.fleet.check(None, Some(&lamp_thing()), &caller(), &Rights::everything()).await;
     assert!(check.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_crashed_actor_left_and_its_successor_did_with_it_is_replayed_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.jsonl");
+    let plan = Plan { file: file.clone(), bytes_max: 1_048_576, left_out: std::collections::BTreeMap::default() };
+    let recorder = Recorder::start(plan).unwrap();
+    let hub = Hub::start_recording(Limits::default(), Config::default(), Some(recorder.clone())).await;
+    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let call = hub.call("lamp");
+    lamp.next("set").await;
+    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash));
+    assert!(matches!(call.await.unwrap(), Reply::Settled(settled) if settled.outcome == Outcome::Interrupted));
+    lamp.next("withdraw").await;
+    hub.fleet.shut_down().await;
+    recorder.close();
+    let mut replay = Replay::new("r", std::io::BufReader::new(std::fs::File::open(&file).unwrap()), None);
+    let told: Vec<Told> = replay.by_ref().map(|told| told.unwrap()).collect();
+    assert!(replay.summary().is_whole(), "{told:?}");
+    assert_eq!(told.iter().filter(|told| matches!(told, Told::Begins { .. })).count(), 2, "{told:?}");
+    let inputs = told.iter().filter_map(|told| if let Told::Step(step) = told { Some(&step.input) } else { None });
+    let restored = |input: &Input| matches!(input, Input::Restored(memory) if memory.in_flight.len() == 1);
+    assert_eq!(inputs.filter(|input| restored(input)).count(), 1, "{told:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -232,13 +259,17 @@ impl Hub {
     }
 
     async fn start_with(limits: Limits, config: Config) -> Self {
+        Self::start_recording(limits, config, None).await
+    }
+
+    async fn start_recording(limits: Limits, config: Config, recorder: Option<Arc<Recorder>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (broker, heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await.unwrap();
         let (started, metrics) = (Instant::now(), Metrics::new());
         let heartbeat = Duration::from_secs(10);
         let identity = Identity { hub: "hub".into(), epoch: 1, heartbeat, started };
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
-        let fleet = Fleet::start(Arc::new(context), limits).await.unwrap();
+        let fleet = Fleet::start(Arc::new(context.with_recorder(recorder)), limits).await.unwrap();
         let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config), Arc::default());
         tokio::spawn(ingress.run(heard));
         Self { fleet, broker, metrics }

@@ -27,6 +27,9 @@ use crate::authz::Principal;
 /// The largest request, bytes. The longest call is a few hundred; the SDK's 4 MiB would be for uploads.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
+/// How long a request may take to arrive whole: its client is slow, or holds a connection for nothing.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long a stop waits for answers to reach their clients. The hub answers everybody before it stops HTTP; what is
 /// left is writing them out.
 const DELIVERY_MAX: Duration = Duration::from_secs(1);
@@ -149,9 +152,13 @@ async fn pass(State(door): State<Door>, request: Request, next: Next) -> Respons
     }
     let delivered = Delivered::expected(door.open);
     let (mut parts, body) = request.into_parts();
-    let Ok(body) = axum::body::to_bytes(body, REQUEST_BYTES_MAX).await else {
-        let text = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
-        return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+    let body = match tokio::time::timeout(REQUEST_WITHIN, axum::body::to_bytes(body, REQUEST_BYTES_MAX)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let text = format!("a request has at most {REQUEST_BYTES_MAX} bytes");
+            return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+        }
+        Err(_) => return (StatusCode::REQUEST_TIMEOUT, "the request did not come in time").into_response(),
     };
     let session = parts.headers.get("mcp-session-id").and_then(|id| id.to_str().ok());
     let held = match session.map(|session| door.in_flight.take_in(session, &body)) {

@@ -1,4 +1,5 @@
-//! A listener that holds so many connections at most: one more waits in the system's queue until another ends.
+//! A listener that holds so many connections at most: one more waits in the system's queue until another ends. Another machine has
+//! at most half of them.
 //!
 //! Without it a client that opens connections and says nothing takes the process's file descriptors, and with them
 //! devices' connections and the control socket: axum has no limit of its own.
@@ -18,16 +19,21 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 
+use crate::peer::{Seat, Seats};
+
 /// The listener.
 pub(super) struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    seats: Seats,
+    per_address_max: usize,
 }
 
 impl Bounded {
-    /// Holds at most `connections_max` connections.
+    /// Holds at most `connections_max` connections, of which at most half come from one other machine.
     pub(super) fn new(listener: TcpListener, connections_max: usize) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(connections_max)) }
+        let per_address_max = connections_max.div_ceil(2);
+        Self { listener, places: Arc::new(Semaphore::new(connections_max)), seats: Seats::default(), per_address_max }
     }
 }
 
@@ -37,10 +43,15 @@ impl Listener for Bounded {
 
     async fn accept(&mut self) -> (Placed, SocketAddr) {
         let place = self.places.clone().acquire_owned().await.expect("the semaphore is never closed");
-        let (stream, address) = Listener::accept(&mut self.listener).await;
-        // Without it each answer on a stream would wait some 40 ms for the client's delayed acknowledgement.
-        let _without_it_it_is_only_slower = stream.set_nodelay(true);
-        (Placed { stream, _place: place }, address)
+        loop {
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            // Another machine alone cannot keep all others out; what it has too many is closed.
+            let max = if address.ip().to_canonical().is_loopback() { usize::MAX } else { self.per_address_max };
+            let Some(seat) = self.seats.take(address.ip().into(), max) else { continue };
+            // Without it each answer on a stream would wait some 40 ms for the client's delayed acknowledgement.
+            let _without_it_it_is_only_slower = stream.set_nodelay(true);
+            return (Placed { stream, _place: place, _seat: seat }, address);
+        }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -52,6 +63,7 @@ impl Listener for Bounded {
 pub(super) struct Placed {
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl AsyncRead for Placed {

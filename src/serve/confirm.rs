@@ -33,7 +33,7 @@ pub enum Error {
         source: io::Error,
     },
     /// Others may read it.
-    #[error("confirm.code_file {} can be read by others; `chmod 600` it", path.display())]
+    #[error("others may read confirm.code_file {path}; mend it with: chmod 600 {path}", path = path.display())]
     Open {
         /// It.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! The HTTP port: `/mcp`, `/metrics`, `/healthz`, `/readyz`.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -9,7 +9,14 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
     routing::get,
+    serve::Listener as _,
 };
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -21,6 +28,10 @@ use crate::mcp;
 
 /// The media type of Prometheus' text format, version 0.0.4.
 const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How long a connection may take to say what it wants, at its beginning and after each answer. One that says nothing is closed: it
+/// holds a place that another may need.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 
 /// All routes.
 pub(super) fn router(parts: &Arc<Parts>, stop: &CancellationToken) -> Router {
@@ -52,12 +63,35 @@ async fn from_this_house(State(hosts): State<Arc<[String]>>, request: Request, n
     (StatusCode::FORBIDDEN, "ask for localhost, for an address, or for a name of http.hosts\n").into_response()
 }
 
-/// Serves until `stop`.
-pub(super) async fn serve(listener: Bounded, router: Router, stop: CancellationToken) {
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = served.await {
-        tracing::error!(%error, "http ended");
+/// Serves until `stop`; then each connection ends behind the answer that it is giving. When this is dropped, all end at once.
+pub(super) async fn serve(mut listener: Bounded, router: Router, stop: CancellationToken) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(REQUEST_WITHIN);
+    let mut connections = JoinSet::new();
+    loop {
+        let socket = tokio::select! {
+            () = stop.cancelled() => break,
+            Some(_ended) = connections.join_next() => continue,
+            (socket, _) = listener.accept() => socket,
+        };
+        let connection = http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router.clone()));
+        let stop = stop.clone();
+        connections.spawn(async move {
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "an http connection was cut");
+            }
+        });
     }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
 }
 
 async fn metrics(State(parts): State<Arc<Parts>>) -> impl IntoResponse {

@@ -5,6 +5,7 @@ mod access;
 pub mod added;
 mod audited;
 mod bearer;
+mod beyond;
 mod bounded;
 pub mod configured;
 mod confirm;
@@ -31,13 +32,17 @@ use std::{
 use tokio::{net::TcpListener, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-pub use self::confirm::{Error as SpokenCodeError, spoken_code};
+pub use self::{
+    beyond::Unguarded,
+    confirm::{Error as SpokenCodeError, spoken_code},
+    settings::tls_files,
+};
 use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
     audit::Audit,
     authz::{Access, confirm::Presses},
     broker::{self, Broker},
-    config::{Config, ms},
+    config::{Config, TlsMode, ms},
     control,
     data::{self, Accounts, Credentials, DataFolder, Endpoints, Secret, Tokens},
     device::Context,
@@ -93,6 +98,9 @@ pub enum Error {
     /// A listener.
     #[error("the listener has no address")]
     Listener(#[source] io::Error),
+    /// A listener that others can reach, without credentials.
+    #[error(transparent)]
+    Unguarded(#[from] Unguarded),
     /// The code that is said aloud.
     #[error(transparent)]
     SpokenCode(#[from] SpokenCodeError),
@@ -176,13 +184,20 @@ impl Hub {
         http: TcpListener,
     ) -> Result<Self, Error> {
         let started = Instant::now();
+        let (mqtt_addr, http_addr) =
+            (mqtt.local_addr().map_err(Error::Listener)?, http.local_addr().map_err(Error::Listener)?);
+        beyond::check(mqtt_addr, http_addr, &data)?;
+        if !mqtt_addr.ip().is_loopback() && config.mqtt.tls == TlsMode::Off {
+            tracing::warn!(%mqtt_addr, "mqtt.tls is \"off\": passwords of devices cross the network as they are");
+        }
         let (journal, mut recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let recorder = recorded::begin(&config).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());
         let accounts = data.accounts();
         let access = Arc::new(Doorkeeper::new(credentials.clone(), accounts.clone()));
         let memory = retained::memory(journal.clone(), std::mem::take(&mut recovered.retained));
-        let (broker, heard) = broker::start_with(mqtt, access, settings::door(&config), memory).await?;
+        let settings = settings::door(&config, data.path());
+        let (broker, heard) = broker::start_with(mqtt, access, settings, memory).await?;
         let settings = settings::twin(&config, started);
         let epoch = u32::try_from(data.epoch()).unwrap_or(u32::MAX);
         let identity = Identity { hub: data.hub_id().into(), epoch, heartbeat: settings.heartbeat, started };
@@ -236,7 +251,6 @@ impl Hub {
         let ingress = Ingress::new(parts.fleet.clone(), broker, metrics, parts.config.clone(), presses)
             .knowing(std::mem::take(&mut found.described));
         let ingress = tokio::spawn(ingress.run(heard));
-        let (http_addr, mqtt_addr) = (http.local_addr().map_err(Error::Listener)?, parts.broker.local_addr());
         let (stop_http, stop_control) = (CancellationToken::new(), CancellationToken::new());
         let connections_max = parts.config.http.sessions_max * CONNECTIONS_PER_SESSION;
         let http = tokio::spawn(http::serve(

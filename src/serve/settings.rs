@@ -1,10 +1,14 @@
 //! The configuration, in the words of the parts.
 
-use std::time::Instant;
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use crate::{
     broker,
-    config::{Config, ms},
+    config::{Config, TlsMode, ms},
+    data::{TLS_CERT, TLS_KEY},
     twin::settings::Settings,
 };
 
@@ -30,15 +34,25 @@ pub(super) fn twin(config: &Config, started: Instant) -> Settings {
     }
 }
 
-/// What the door works with.
-pub(super) fn door(config: &Config) -> broker::Settings {
+/// What the door works with. `folder`: the data folder, where `truetwin tls make` puts its files.
+pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
     let (mqtt, accounts) = (&config.mqtt, &config.accounts);
     broker::Settings {
         connections_max: mqtt.connections_max,
+        connections_per_address_max: mqtt.connections_per_address_max,
         handshake_ms: mqtt.handshake_ms.into(),
+        tls_handshake_ms: mqtt.tls_handshake_ms.into(),
+        handshakes_max: mqtt.handshakes_max,
+        handshakes_per_address_max: mqtt.handshakes_per_address_max,
+        connect_bytes_max: mqtt.connect_bytes_max,
+        login_delay_max_ms: mqtt.login_delay_max_ms.into(),
         packet_bytes_max: mqtt.packet_bytes_max,
+        packets_per_s: mqtt.packets_per_s,
         inflight_max: mqtt.inflight_max,
         credit_bytes: mqtt.credit_bytes,
+        outbound_bytes_max: mqtt.outbound_bytes_max,
+        keep_alive_max_s: mqtt.keep_alive_max_s,
+        tls: tls_files(config, folder),
         accounts: broker::AccountSettings {
             connections_max: accounts.connections_max,
             connections_each_max: accounts.connections_each_max,
@@ -51,4 +65,20 @@ pub(super) fn door(config: &Config) -> broker::Settings {
         },
         ..broker::Settings::default()
     }
+}
+
+/// Where the door's certificate is, if it speaks TLS: where the configuration says, else in the data folder.
+pub fn tls_files(config: &Config, folder: &Path) -> Option<broker::Tls> {
+    let mqtt = &config.mqtt;
+    let plain = match mqtt.tls {
+        TlsMode::Off => return None,
+        TlsMode::Both => true,
+        TlsMode::Only => false,
+    };
+    let file = |named: Option<&String>, own: &str| named.map_or_else(|| folder.join(own), PathBuf::from);
+    Some(broker::Tls {
+        cert_file: file(mqtt.tls_cert_file.as_ref(), TLS_CERT),
+        key_file: file(mqtt.tls_key_file.as_ref(), TLS_KEY),
+        plain,
+    })
 }

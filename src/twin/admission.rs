@@ -60,17 +60,24 @@ impl Twin {
                 self.already(now, operation);
             }
             Ok(operation) => {
-                let before = self.held.get(&operation.property).cloned();
-                let name = operation.property.clone();
-                self.hold(now, &operation, wish.valid_for);
-                if let Err(refusal) = self.place(now, operation) {
-                    // What was held before still is.
-                    self.held.remove(&name);
-                    self.held.extend(before.map(|held| (name, held)));
+                if let Err(refusal) = self.hold_and_place(now, operation) {
                     self.effects.push_back(Effect::Reply { op, reply: Reply::Refused(refusal) });
                 }
             }
         }
+    }
+
+    /// Places an operation whose property is known now, and keeps its wish if that is held. Refused, it leaves what was held
+    /// before.
+    pub(super) fn hold_and_place(&mut self, now: Instant, operation: Operation) -> Result<(), Refusal> {
+        let (name, before) = (operation.property.clone(), self.held.get(&operation.property).cloned());
+        self.hold(now, &operation, operation.valid_for);
+        let placed = self.place(now, operation);
+        if placed.is_err() {
+            self.held.remove(&name);
+            self.held.extend(before.map(|held| (name, held)));
+        }
+        placed
     }
 
     fn admit(&mut self, now: Instant, waiter: Waiter, wish: &Wish) -> Result<Operation, Refusal> {
@@ -79,6 +86,7 @@ impl Twin {
         self.arrivals += 1;
         let mut operation = Operation::new(now, self.arrivals, waiter, wish.property.clone(), wish.target.clone());
         operation.online_by = online_by.map(|by| by.min(expires_at));
+        operation.valid_for = wish.valid_for;
         operation.needed = self.settings.begin_min;
         // Until the device has described itself any name may be asked for.
         if let Some(description) = self.description.clone() {

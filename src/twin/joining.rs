@@ -172,11 +172,17 @@ impl Twin {
         for mut operation in waiting {
             operation.base_by = None;
             let waiters = operation.waiters.clone();
+            // Only now it is known whether it is a set point.
+            let unknown = operation.spec.is_none() && !operation.is_run();
             let fits = match operation.is_run() {
                 true => self.fit_run(&mut operation),
                 false => find(&description.properties, &operation.property).and_then(|p| self.fit(&mut operation, p)),
             };
-            if let Err(refusal) = fits.and_then(|()| self.place(now, operation)) {
+            let placed = fits.and_then(|()| match unknown {
+                true => self.hold_and_place(now, operation),
+                false => self.place(now, operation),
+            });
+            if let Err(refusal) = placed {
                 self.refuse_all(&waiters, &refusal);
             }
         }

@@ -38,6 +38,8 @@ pub(super) struct Operation {
     pub(super) wish: Option<Value>,
     /// What the caller said.
     pub(super) target: Target,
+    /// How long it is valid if it is a set point, as its caller said (semantics 6.2): what its property is may be known later.
+    pub(super) valid_for: Option<Duration>,
     /// The property as it was described when the operation was checked: a description that changes in the middle makes
     /// nothing count as equal that was not (semantics 2.7).
     pub(super) spec: Option<Arc<Property>>,
@@ -117,6 +119,7 @@ impl Operation {
             property,
             wish: target.value().cloned(),
             target,
+            valid_for: None,
             spec: None,
             before: None,
             predicate: None,

@@ -178,7 +178,7 @@ impl Twin {
             Base::Known(base) => {
                 operation.start_at(property, &base)?;
                 self.fit(operation, property)?;
-                self.hold(now, operation, None);
+                self.hold(now, operation, operation.valid_for);
                 self.ready_to_send(now, operation, property)
             }
             Base::Unknown => {

@@ -3,20 +3,25 @@
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use truetwin::broker::{self, AccountSettings, Broker, Change, Keeper, Kept, Memory, MqttVersion, Settings, Stored};
+use truetwin::{
+    broker::{
+        self, Access, AccountSettings, Answer, Broker, Change, Keeper, Kept, Memory, MqttVersion, Settings, Stored, Who,
+    },
+    topics::Rights,
+};
 
 use crate::support::*;
 
 const BOTH: [bool; 2] = [false, true];
 
 /// A message as it came: first byte, topic, packet id, properties, payload.
-#[derive(Debug, PartialEq, Eq)]
-struct Got {
-    first: u8,
-    topic: String,
-    id: u16,
-    properties: Vec<u8>,
-    payload: String,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Got {
+    pub(crate) first: u8,
+    pub(crate) topic: String,
+    pub(crate) id: u16,
+    pub(crate) properties: Vec<u8>,
+    pub(crate) payload: String,
 }
 
 impl Got {
@@ -30,7 +35,7 @@ impl Got {
 }
 
 /// An account's connection that was let in.
-async fn account(broker: &Broker, name: &str, id: &str, v5: bool) -> Client {
+pub(crate) async fn account(broker: &Broker, name: &str, id: &str, v5: bool) -> Client {
     let mut client = Client::raw(broker.local_addr(), v5).await;
     assert_eq!(client.login(&Login::of(name).v5(v5).client_id(id).packet()).await, Some(0), "{name} must be let in");
     client
@@ -45,7 +50,7 @@ async fn subscribed(client: &mut Client, filters: &[&str], options: u8) -> Vec<u
     body[2 + usize::from(client.v5)..].to_vec()
 }
 
-fn read(first: u8, body: &[u8], v5: bool) -> Got {
+pub(crate) fn read(first: u8, body: &[u8], v5: bool) -> Got {
     let end = 2 + usize::from(u16::from_be_bytes([body[0], body[1]]));
     let topic = text(&body[2..end]);
     let (id, at) = match first >> 1 & 3 {
@@ -140,6 +145,11 @@ async fn nobody_writes_where_only_the_hub_and_its_devices_do() {
         v5.send(&publish(topic, 0, 0, b"x", true)).await;
         let mut v3 = account(&broker, "ha", "y", false).await;
         assert_eq!(published(&mut v3, topic, false, "x").await, None, "3.1.1 has no code: {topic}");
+        let mut aliased = account(&broker, "ha", "z", true).await;
+        aliased.send(&publish_with(topic, 0x02, 1, b"x", Some(&[0x23, 0, 1]))).await;
+        aliased.send(&publish_with("", 0x03, 2, b"x", Some(&[0x23, 0, 1]))).await;
+        assert_eq!(aliased.acknowledged().await, Some((1, 0x87)), "by an alias: {topic}");
+        assert_eq!(aliased.acknowledged().await, Some((2, 0x87)), "and retained");
         let mut v3 = Client::raw(broker.local_addr(), false).await;
         assert_eq!(v3.login(&Login::of("ha").will(topic, "gone").packet()).await, Some(5), "a will there: {topic}");
     }
@@ -460,6 +470,45 @@ async fn much_that_is_retained_is_heard_to_the_last_message() {
         }
         hears_nothing(&mut hearing).await;
     }
+    broker.stop().await;
+}
+
+/// Whoever is asked about is known only once the test says so.
+struct Later(tokio::sync::mpsc::UnboundedSender<tokio::sync::oneshot::Sender<Who>>);
+
+impl Access for Later {
+    fn admits(&self, user: &str, _: &[u8]) -> Answer {
+        if user == "lamp" {
+            return true.into();
+        }
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let _the_test_is_over = self.0.send(tell);
+        Answer::Later(Box::pin(async move { told.await.unwrap_or(Who::Nobody) }))
+    }
+}
+
+#[tokio::test]
+async fn whose_password_takes_long_to_check_holds_up_nobody_and_is_asked_about_again_if_it_is_changed_meanwhile() {
+    let (asked, mut asks) = tokio::sync::mpsc::unbounded_channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (broker, _hub) = broker::start(listener, Arc::new(Later(asked)), Settings::default()).await.unwrap();
+    let rights = || Arc::new(Rights::new(&["a/#"], &[]).unwrap());
+    let mut ha = Client::raw(broker.local_addr(), true).await;
+    ha.send(&Login::of("ha").v5(true).packet()).await;
+    let first = asks.recv().await.unwrap();
+    let _lamp = Client::device(&broker, "lamp", MqttVersion::V5).await;
+    broker.kick("ha"); // its password is another one now
+    first.send(Who::Account(rights())).unwrap();
+    asks.recv().await.unwrap().send(Who::Nobody).unwrap();
+    assert_eq!(ha.next().await.map(|(first, body)| (first, body[1])), Some((0x20, 0x86)));
+    assert_eq!(broker.account_connections("ha"), 0, "it was not in");
+    for (who, code) in [(Who::Busy, 0x89), (Who::Account(rights()), 0)] {
+        let mut ha = Client::raw(broker.local_addr(), true).await;
+        ha.send(&Login::of("ha").v5(true).packet()).await;
+        asks.recv().await.unwrap().send(who).unwrap();
+        assert_eq!(ha.next().await.map(|(_, body)| body[1]), Some(code));
+    }
+    assert_eq!(broker.counters().refused_checking, 1);
     broker.stop().await;
 }
 

@@ -11,6 +11,7 @@ use truetwin_proof::{
 };
 
 use crate::{
+    BUDGET,
     house::{House, Moment},
     lived,
 };
@@ -80,7 +81,8 @@ fn what_a_seed_did_replays_with_the_same_decisions() {
 fn a_mistake_of_the_twin_is_where_a_replay_without_it_decides_otherwise() {
     std::panic::set_hook(Box::new(|_| {}));
     for mistake in [Planted::AckIsSuccess, Planted::StageOffByOne, Planted::NothingWithdrawn] {
-        let broken = (0..).map(|seed| lived(seed, Some(mistake), true)).find(|(_, lived)| lived.is_err()).unwrap();
+        let broken =
+            (0..BUDGET).map(|seed| lived(seed, Some(mistake), true)).find(|(_, lived)| lived.is_err()).unwrap();
         let (lines, summary) = (broken.0.recording.clone().unwrap(), replayed(&broken.0.recording.unwrap()));
         let first = summary.first_difference.expect("the mistake was made");
         // The invariants run after each input: what broke one is among the last that were recorded.

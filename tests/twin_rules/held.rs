@@ -56,6 +56,47 @@ fn s2_6_a_momentary_wish_ends_with_its_operation_and_a_held_one_does_not() {
 }
 
 #[test]
+fn s6_2_a_wish_that_came_before_the_device_ever_greeted_is_held_as_any_other() {
+    let waiting = |valid_for: Option<Duration>| {
+        let mut bench = Bench::just_started(vec![heater()]);
+        bench.connect(0);
+        let wished = Wish { valid_for, ..Wish::to("target", n(50.0)) };
+        let answer_by = bench.time(8_000);
+        bench.at(10, crate::bench::wish("a", "ann", wished, answer_by));
+        assert_eq!(state(&bench, 20), None, "nobody knows yet what it is");
+        bench.hello(30, n(20.0), None);
+        obeys(&mut bench, 40);
+        assert_eq!(bench.outcome("a").0, Outcome::Converged);
+        bench
+    };
+    let mut bench = waiting(None);
+    assert_eq!(state(&bench, 300), Some((n(50.0), HeldState::Met)));
+    // Gone and back with another value: it is brought back.
+    bench.disconnect(1_000);
+    bench.connect(2_000);
+    bench.hello_of(2_010, vec![bench.status(n(20.0))], Cause::Boot, None);
+    bench.until(3_000);
+    assert_eq!(sent(&bench).pop().map(|(_, value)| value), Some(n(50.0)));
+    // For as long as its caller said, and no longer.
+    let mut bench = waiting(Some(Duration::from_secs(60)));
+    assert_eq!(state(&bench, 300), Some((n(50.0), HeldState::Met)));
+    bench.until(100_000);
+    assert_eq!(state(&bench, 100_000), None);
+}
+
+#[test]
+fn s6_2_a_relative_set_point_is_held_for_as_long_as_its_caller_said() {
+    let mut bench = online();
+    let wished = Wish { valid_for: Some(Duration::from_secs(60)), ..Wish::by("target", 10.0) };
+    let answer_by = bench.time(8_100);
+    bench.at(100, crate::bench::wish("a", "ann", wished, answer_by));
+    obeys(&mut bench, 110);
+    assert_eq!(state(&bench, 300), Some((n(30.0), HeldState::Met)));
+    bench.until(100_000);
+    assert_eq!(state(&bench, 100_000), None);
+}
+
+#[test]
 fn s6_2_a_held_wish_that_failed_is_sent_again_after_growing_pauses() {
     let mut bench = online();
     bench.set(0, "a", n(50.0), 8_000);

@@ -1,22 +1,32 @@
 //! From a socket to a session: CONNECT, who it is, what it may, CONNACK.
 
 use std::{
-    hash::{BuildHasher, RandomState},
+    hash::BuildHasher as _,
     net::IpAddr,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use rustls::server::Acceptor;
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    time::{Instant, timeout_at},
+};
+use tokio_rustls::LazyConfigAcceptor;
 
 use super::{
     codec::{
         Connect, ConnectError, Reason, decode_connect,
         encode::{self, ReturnCode, Welcome},
     },
+    guesses::Turn,
+    listen::Place,
     rights::{self, Own},
-    session, spawn_farewell,
+    session,
+    socket::Socket,
+    spawn_farewell,
 };
 use crate::{
     broker::{
@@ -26,61 +36,141 @@ use crate::{
         counters::count,
         relay::{Account, AccountState, Message, Outbox, passed_on},
         rivals::Origin,
+        tls::Certificate,
     },
+    peer::Peer,
     topics::Rights,
 };
 
 /// Bytes that a CONNECT is first read into; most fit.
 const FIRST_READ_BYTES: usize = 512;
 
-/// Lets a device in, or says why not and closes.
-pub(super) async fn run(core: Arc<Core>, mut socket: TcpStream, from: IpAddr, origins: &RandomState) {
+/// The first byte of a TLS connection: a record of the handshake (RFC 8446, 5.1). A CONNECT begins with 0x10.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Lets a device in, or says why not and closes. `place` is its place among those that have not said who they are.
+pub(super) async fn run(core: Arc<Core>, socket: TcpStream, from: IpAddr, place: Place) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a socket ended before it was used"); // Nagle would cost 40 ms an answer
         return;
     }
-    let mut buffer = Vec::with_capacity(FIRST_READ_BYTES);
-    let reading = read_connect(&core, &mut socket, &mut buffer);
-    let deadline = Duration::from_millis(core.settings.handshake_ms);
     let whole = tokio::select! {
         () = core.stopping.cancelled() => return,
-        whole = tokio::time::timeout(deadline, reading) => whole,
+        whole = hear(&core, socket) => whole,
     };
-    let connect = match whole {
-        Ok(Ok(used)) => decode_connect(&buffer[..used], core.settings.packet_bytes_max),
-        Ok(Err(Some(error))) => Err(error),
-        Ok(Err(None)) | Err(_) => return count(&core.totals.refused_silent),
-    };
-    let answer = match connect {
-        Ok(Some((connect, used))) => {
-            let origin = origins.hash_one((from, connect.client_id));
-            let judging = judge(&core, &connect, origin);
-            let judged = tokio::select! {
-                () = core.stopping.cancelled() => return,
-                judged = judging => judged,
-            };
-            judged.map(|(conn, welcome)| (conn, welcome, used))
-        }
-        Ok(None) => return count(&core.totals.refused_malformed), // cannot be: it was whole
-        Err(error) => Err(refuse_unreadable(&core, error)),
+    let Some((socket, buffer, whole)) = whole else { return };
+    let answer = match whole {
+        Ok(used) => match decode_connect(&buffer[..used], core.settings.connect_bytes_max) {
+            Ok(Some((connect, _))) => {
+                let from = Whence {
+                    peer: from.into(),
+                    origin: place.handshakes().origins.hash_one((from, connect.client_id)),
+                    plain: matches!(socket, Socket::Plain(_)),
+                };
+                drop(place);
+                let judged = tokio::select! {
+                    () = core.stopping.cancelled() => return,
+                    judged = admit(&core, &connect, from) => judged,
+                };
+                judged.map(|(conn, welcome)| (conn, welcome, used))
+            }
+            Ok(None) => return count(&core.totals.refused_malformed), // cannot be: it was whole
+            Err(error) => Err(refuse_unreadable(&core, &buffer, error)),
+        },
+        Err(error) => Err(refuse_unreadable(&core, &buffer, error)),
     };
     match answer {
         Ok((conn, welcome, used)) => {
             conn.state().put(|out| out.extend_from_slice(&welcome));
+            let mut buffer = buffer;
             session::spawn(core, conn, socket, buffer.split_off(used));
         }
         Err(refusal) => spawn_farewell(&core, socket, refusal),
     }
 }
 
+/// Where a CONNECT comes from.
+#[derive(Clone, Copy)]
+struct Whence {
+    peer: Peer,
+    origin: Origin,
+    /// Without TLS.
+    plain: bool,
+}
+
+/// A socket, what was read from it, and the length of its CONNECT or why it is none.
+type Heard = (Socket, Vec<u8>, Result<usize, ConnectError>);
+
+/// TLS, if that is what comes, and then the first packet. `None`: there is nobody to answer.
+async fn hear(core: &Arc<Core>, socket: TcpStream) -> Option<Heard> {
+    let connect_within = Duration::from_millis(core.settings.handshake_ms);
+    let by = Instant::now() + connect_within;
+    let (mut socket, by) = match &core.certificate {
+        None => (Socket::Plain(socket), by),
+        Some(certificate) => {
+            let mut first = [0];
+            match timeout_at(by, socket.peek(&mut first)).await {
+                Ok(Ok(1)) => {}
+                Ok(Ok(_) | Err(_)) | Err(_) => {
+                    count(&core.totals.refused_silent);
+                    return None;
+                }
+            }
+            if first[0] == TLS_HANDSHAKE {
+                (encrypt(core, certificate, socket).await?, Instant::now() + connect_within)
+            } else {
+                (Socket::Plain(socket), by)
+            }
+        }
+    };
+    let mut buffer = Vec::with_capacity(FIRST_READ_BYTES);
+    let whole = match timeout_at(by, read_connect(core, &mut socket, &mut buffer)).await {
+        Ok(Ok(used)) => Ok(used),
+        Ok(Err(Some(error))) => Err(error),
+        Ok(Err(None)) | Err(_) => {
+            count(&core.totals.refused_silent);
+            return None;
+        }
+    };
+    Some((socket, buffer, whole))
+}
+
+/// The TLS handshake.
+async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpStream) -> Option<Socket> {
+    let handshake = async {
+        let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), socket);
+        match (&mut acceptor).await {
+            Ok(start) => {
+                let config = certificate.current(&core.totals).await;
+                start.into_stream(config).into_fallible().await.map_err(|(error, socket)| (error, Some(socket)))
+            }
+            Err(error) => Err((error, acceptor.take_io())),
+        }
+    };
+    match tokio::time::timeout(Duration::from_millis(core.settings.tls_handshake_ms), handshake).await {
+        Ok(Ok(stream)) => {
+            count(&core.totals.tls_accepted);
+            Some(stream.into())
+        }
+        Ok(Err((error, socket))) => {
+            count(&core.totals.tls_failed);
+            tracing::debug!(%error, "a TLS handshake failed");
+            if let Some(socket) = socket {
+                spawn_farewell(core, Socket::Plain(socket), Vec::new()); // the alert that says why is written, and has to arrive
+            }
+            None
+        }
+        Err(_) => {
+            count(&core.totals.refused_silent);
+            None
+        }
+    }
+}
+
 /// Reads until the first packet is whole; its bytes. `Err(None)`: the socket ended before.
-async fn read_connect(
-    core: &Core,
-    socket: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-) -> Result<usize, Option<ConnectError>> {
+async fn read_connect(core: &Core, socket: &mut Socket, buffer: &mut Vec<u8>) -> Result<usize, Option<ConnectError>> {
     loop {
-        if let Some((_, used)) = decode_connect(buffer, core.settings.packet_bytes_max).map_err(Some)? {
+        if let Some((_, used)) = decode_connect(buffer, core.settings.connect_bytes_max).map_err(Some)? {
             return Ok(used);
         }
         match socket.read_buf(buffer).await {
@@ -90,26 +180,50 @@ async fn read_connect(
     }
 }
 
-/// How often the question who somebody is is asked anew, because somebody was kicked meanwhile.
-const ASKED_ANEW_MAX: usize = 3;
-
-/// Decides about a CONNECT. The bytes of the CONNACK, and the connection if it is in.
-async fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
+/// Decides about a CONNECT, when its turn has come. The bytes of the CONNACK, and the connection if it is in.
+async fn admit(core: &Arc<Core>, connect: &Connect<'_>, from: Whence) -> Result<(Arc<Conn>, Vec<u8>), Vec<u8>> {
     let refuse = |why: Refusal| {
         count(why.counter(core));
         tracing::debug!(user = connect.user, ?why, "a client was not let in");
         why.connack(connect.version)
     };
+    // Whatever was sent is not looked at: it has been on the network as it is, and is not to become a habit.
+    if from.plain && core.certificate.as_ref().is_some_and(|certificate| !certificate.plain()) {
+        return Err(refuse(Refusal::Plain));
+    }
+    let candidate = core.guesses.candidate(from.peer, connect.user.unwrap_or_default());
+    match core.guesses.turn(candidate, core.now_ms()) {
+        Turn::Now => {}
+        Turn::Later(delay, _place) => {
+            count(&core.totals.logins_delayed);
+            tokio::time::sleep(delay).await;
+        }
+        Turn::Never => return Err(refuse(Refusal::Guessing)),
+    }
+    let judged = judge(core, connect, from).await;
+    match &judged {
+        Ok(_) => core.guesses.right(candidate),
+        Err(Refusal::NoLogin | Refusal::BadLogin) => core.guesses.wrong(candidate, core.now_ms()),
+        Err(_) => {}
+    }
+    judged.map_err(refuse)
+}
+
+/// How often the question who somebody is is asked anew, because somebody was kicked meanwhile.
+const ASKED_ANEW_MAX: usize = 3;
+
+/// Decides about a CONNECT. The bytes of the CONNACK, and the connection if it is in.
+async fn judge(core: &Arc<Core>, connect: &Connect<'_>, from: Whence) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
     if connect.authentication {
-        return Err(refuse(Refusal::Authentication));
+        return Err(Refusal::Authentication);
     }
     // An empty client id needs a clean session in 3.1.1 (3.1.3.1); in 5 one is assigned.
     if connect.client_id.is_empty() && !connect.clean && connect.version == MqttVersion::V3_1_1 {
-        return Err(refuse(Refusal::ClientId));
+        return Err(Refusal::ClientId);
     }
-    let Some(user) = connect.user else { return Err(refuse(Refusal::NoLogin)) };
+    let Some(user) = connect.user else { return Err(Refusal::NoLogin) };
     if !rights::is_device_name(user) {
-        return Err(refuse(Refusal::BadLogin));
+        return Err(Refusal::BadLogin);
     }
     let password = connect.password.unwrap_or_default();
     for _ in 0..ASKED_ANEW_MAX {
@@ -119,12 +233,12 @@ async fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Resul
             Answer::Later(asking) => asking.await,
         };
         let entering = match who {
-            Who::Device => device(core, connect, user, origin),
-            Who::Account(rights) => account(core, connect, user, rights, origin),
+            Who::Device => device(core, connect, user, from),
+            Who::Account(rights) => account(core, connect, user, rights, from),
             Who::Nobody => Err(Refusal::BadLogin),
             Who::Busy => Err(Refusal::Checking),
         };
-        let (conn, welcome) = entering.map_err(refuse)?;
+        let (conn, welcome) = entering?;
         if core.kicks() == kicks {
             return Ok((conn, welcome));
         }
@@ -132,16 +246,11 @@ async fn judge(core: &Arc<Core>, connect: &Connect<'_>, origin: Origin) -> Resul
         core.end(&conn, Closed::Kicked);
         core.forget(&conn);
     }
-    Err(refuse(Refusal::Busy))
+    Err(Refusal::Busy)
 }
 
 /// Lets a device in.
-fn device(
-    core: &Arc<Core>,
-    connect: &Connect<'_>,
-    user: &str,
-    origin: Origin,
-) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
+fn device(core: &Arc<Core>, connect: &Connect<'_>, user: &str, from: Whence) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
     if let Some(why) = refused_will(user, connect) {
         return Err(why);
     }
@@ -152,7 +261,7 @@ fn device(
         retain: false,
         wildcards: false,
     };
-    let (newcomer, welcome) = newcomer(core, connect, origin, &offers, &format!("{user}-auto"))?;
+    let (newcomer, welcome) = newcomer(core, connect, from, &offers, &format!("{user}-auto"))?;
     let will = connect.will.as_ref().map(|will| Bytes::copy_from_slice(will.payload));
     match core.admit(newcomer, will) {
         Ok(conn) => Ok((conn, welcome)),
@@ -170,7 +279,7 @@ fn account(
     connect: &Connect<'_>,
     user: &str,
     rights: Arc<Rights>,
-    origin: Origin,
+    from: Whence,
 ) -> Result<(Arc<Conn>, Vec<u8>), Refusal> {
     let settings = &core.settings.accounts;
     let will = match &connect.will {
@@ -198,7 +307,7 @@ fn account(
         wildcards: true,
     };
     let assigned = format!("{user}-{number}");
-    let (newcomer, welcome) = newcomer(core, connect, origin, &offers, &assigned)?;
+    let (newcomer, welcome) = newcomer(core, connect, from, &offers, &assigned)?;
     let client_id = if connect.client_id.is_empty() { assigned.as_str() } else { connect.client_id };
     let inflight_max = settings.inflight_max.min(connect.receive_max);
     let outbox = Outbox::new(connect.version, settings.outbound_bytes_max, inflight_max, newcomer.packet_bytes_max);
@@ -221,7 +330,7 @@ struct Offers {
 fn newcomer(
     core: &Core,
     connect: &Connect<'_>,
-    origin: Origin,
+    from: Whence,
     offers: &Offers,
     assigned: &str,
 ) -> Result<(Newcomer, Vec<u8>), Refusal> {
@@ -243,8 +352,10 @@ fn newcomer(
     if welcome.len() > packet_bytes_max {
         return Err(Refusal::PacketsTooSmall);
     }
-    let device = connect.user.unwrap_or_default().into();
-    Ok((Newcomer { device, version: connect.version, origin, keep_alive_s, packet_bytes_max }, welcome))
+    let user = connect.user.unwrap_or_default();
+    let seat = core.seat(user, from.peer).ok_or(Refusal::AddressFull)?;
+    let (device, version, origin) = (user.into(), connect.version, from.origin);
+    Ok((Newcomer { device, version, origin, seat, keep_alive_s, packet_bytes_max }, welcome))
 }
 
 /// Keep-alive 0 means none (3.1.2.10), which would let a dead device look connected for ever.
@@ -269,7 +380,7 @@ fn refused_will(user: &str, connect: &Connect<'_>) -> Option<Refusal> {
 }
 
 /// The answer to a first packet that is no CONNECT to be judged; empty if it must not be answered.
-fn refuse_unreadable(core: &Core, error: ConnectError) -> Vec<u8> {
+fn refuse_unreadable(core: &Core, buffer: &[u8], error: ConnectError) -> Vec<u8> {
     let mut answer = Vec::new();
     match error {
         ConnectError::Version { later } => {
@@ -281,7 +392,10 @@ fn refuse_unreadable(core: &Core, error: ConnectError) -> Vec<u8> {
             }
         }
         ConnectError::Bad(bad, version) => {
-            count(&core.totals.refused_malformed);
+            let too_large = bad.reason == Reason::PacketTooLarge;
+            let totals = &core.totals;
+            count(if too_large { &totals.refused_connect_bytes } else { &totals.refused_malformed });
+            let version = version.or_else(|| version_of(buffer).filter(|_| too_large));
             tracing::debug!(what = bad.what, "a first packet was no readable CONNECT");
             if version == Some(MqttVersion::V5) {
                 encode::refusal_v5(&mut answer, bad.reason); // 3.1.1 says to close without a word (3.1.4)
@@ -289,6 +403,16 @@ fn refuse_unreadable(core: &Core, error: ConnectError) -> Vec<u8> {
         }
     }
     answer
+}
+
+/// The version of a CONNECT that is too large to be read, if it is among the bytes that came: it stands right at the front (3.1.2).
+fn version_of(connect: &[u8]) -> Option<MqttVersion> {
+    let length_bytes = 1 + connect.get(1..)?.iter().position(|byte| *byte < 0x80)?;
+    match connect.get(1 + length_bytes..)?.strip_prefix(b"\0\x04MQTT")?.first()? {
+        4 => Some(MqttVersion::V3_1_1),
+        5 => Some(MqttVersion::V5),
+        _ => None,
+    }
 }
 
 /// Why a readable CONNECT is refused.
@@ -304,6 +428,9 @@ enum Refusal {
     PacketsTooSmall,
     Checking,
     Busy,
+    AddressFull,
+    Guessing,
+    Plain,
     Rival,
 }
 
@@ -317,6 +444,9 @@ impl Refusal {
             Self::Authentication | Self::PacketsTooSmall => &totals.refused_unsupported,
             Self::Checking => &totals.refused_checking,
             Self::Busy => &totals.refused_busy,
+            Self::AddressFull => &totals.refused_address_full,
+            Self::Guessing => &totals.refused_guessing,
+            Self::Plain => &totals.refused_plain,
             Self::Rival => &totals.refused_rivals,
         }
     }
@@ -333,6 +463,8 @@ impl Refusal {
             Self::Authentication => (ReturnCode::NotAuthorized, Reason::BadAuthenticationMethod),
             Self::PacketsTooSmall => (ReturnCode::NotAuthorized, Reason::PacketTooLarge),
             Self::Checking | Self::Busy => (ReturnCode::ServerUnavailable, Reason::ServerBusy),
+            Self::AddressFull | Self::Guessing => (ReturnCode::ServerUnavailable, Reason::QuotaExceeded),
+            Self::Plain => (ReturnCode::NotAuthorized, Reason::NotAuthorized),
             // `duplicate_device` (semantics 5.6); 3.1.1 has no code of its own for it.
             Self::Rival => (ReturnCode::IdentifierRejected, Reason::Banned),
         };

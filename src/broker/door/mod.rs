@@ -2,7 +2,10 @@
 //!
 //! ```text
 //! listen     accepts, bounds the sockets that have not said who they are
+//! socket     bytes in and out, with TLS or without
 //! handshake  CONNECT -> who, rights, CONNACK; in a task of its own, gone when the device is in
+//! guesses    slows down who guesses passwords
+//! rate       slows down who sends too fast
 //! session    one hand-written poll for each connection: no timer and no buffer while it is idle
 //! device     what a device's packets mean
 //! account    what a service account's packets mean
@@ -16,21 +19,22 @@
 mod account;
 pub mod codec;
 mod device;
+mod guesses;
 mod handshake;
 mod listen;
+mod rate;
 mod rights;
 mod session;
+mod socket;
 mod sweep;
 
-pub(super) use self::{listen::listen, sweep::sweep};
+pub(super) use self::{guesses::Guesses, listen::listen, sweep::sweep};
 
 use std::{sync::Arc, time::Duration};
 
+use self::socket::Socket;
 use super::core::Core;
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// How long a closed device may take to read why.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
@@ -39,14 +43,14 @@ const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 const FAREWELL_READ_BYTES_MAX: usize = 64 << 10;
 
 /// Says goodbye in a task of its own, which holds up nobody.
-fn spawn_farewell(core: &Arc<Core>, socket: TcpStream, last: Vec<u8>) {
+fn spawn_farewell(core: &Arc<Core>, socket: Socket, last: Vec<u8>) {
     let shared = core.clone();
     core.tasks.spawn(async move { farewell(&shared, socket, &last).await });
 }
 
 /// Writes the last bytes and closes in such a way that they arrive: a socket closed with unread bytes in it is reset,
 /// and the device would never see the code that says why.
-async fn farewell(core: &Core, mut socket: TcpStream, last: &[u8]) {
+async fn farewell(core: &Core, mut socket: Socket, last: &[u8]) {
     let writing = async { socket.write_all(last).await.is_ok() && socket.shutdown().await.is_ok() };
     if !matches!(tokio::time::timeout(FAREWELL_WAIT, writing).await, Ok(true)) {
         return;

@@ -3,20 +3,23 @@
 //! is the role's business (`device`, `account`); this file knows bytes, turns and ends.
 
 use std::{
-    io::ErrorKind,
+    future::Future as _,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use tokio::net::TcpStream;
-use tokio_util::io::poll_read_buf;
+use tokio::time::Sleep;
 
 use super::{
     account,
     codec::{Bad, Packet, Reason, decode, encode},
-    device, spawn_farewell,
+    device,
+    rate::Rate,
+    socket::Socket,
+    spawn_farewell,
 };
 use crate::broker::{
     Closed, FromDevice, MqttVersion, NO_NOTICE,
@@ -25,16 +28,13 @@ use crate::broker::{
     counters::count,
 };
 
-/// Bytes read at once.
-const READ_BYTES: usize = 4096;
-
 /// Reads, and fillings of the buffer, before others get their turn.
 const TURNS: usize = 8;
 
 /// Starts the session of a device that is in. `unread` came behind its CONNECT.
-pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: TcpStream, unread: Vec<u8>) {
+pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: Socket, unread: Vec<u8>) {
     let tasks = core.tasks.clone();
-    let mut session = Session { core, conn, socket, unread };
+    let mut session = Session { core, conn, socket, unread, rate: Rate::default(), pause: None };
     tasks.spawn(async move {
         let (device, connection) = (session.conn.device.clone(), session.conn.number);
         tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
@@ -47,9 +47,12 @@ pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: TcpStream, unread:
 struct Session {
     core: Arc<Core>,
     conn: Arc<Conn>,
-    socket: TcpStream,
+    socket: Socket,
     /// A part of a packet, or packets that are held back; empty while idle.
     unread: Vec<u8>,
+    rate: Rate,
+    /// There while it is not read because it sent too fast.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 /// How a session ended, and the code for a v5 device, if it is to be told.
@@ -85,6 +88,8 @@ pub(super) enum Flow {
     On,
     /// The window is full, or there are no credits: an acknowledgement or credits will wake the task.
     HeldBack,
+    /// It sends too fast: it is not read until its pause is over.
+    Slowed,
 }
 
 impl Session {
@@ -107,6 +112,9 @@ impl Session {
             if self.conn.state().out.len() > self.outbound_bytes_max() {
                 return Poll::Pending; // it does not read: it is not read either, until it does
             }
+            if self.pauses(cx) {
+                return Poll::Pending;
+            }
             let mut unread = std::mem::take(&mut self.unread);
             let worked = self.work(&mut unread);
             let flow = match worked.and_then(|flow| self.flush(cx).map(|()| flow)) {
@@ -116,7 +124,11 @@ impl Session {
             if let Some(why) = self.conn.state().closing {
                 return Poll::Ready(Ended { why, code: code_for(why) });
             }
-            let read = if flow == Flow::On { self.read(cx, &mut unread) } else { Poll::Pending };
+            let read = match flow {
+                Flow::On => self.read(cx, &mut unread),
+                Flow::HeldBack => Poll::Pending,
+                Flow::Slowed => Poll::Ready(Ok(())), // its pause begins with the next turn
+            };
             self.keep(unread);
             if let Err(ended) = ready!(read) {
                 return Poll::Ready(ended);
@@ -124,6 +136,15 @@ impl Session {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Whether its pause is not over.
+    fn pauses(&mut self, cx: &mut Context<'_>) -> bool {
+        let pauses = self.pause.as_mut().is_some_and(|pause| pause.as_mut().poll(cx).is_pending());
+        if !pauses {
+            self.pause = None;
+        }
+        pauses
     }
 
     /// Keeps what is not worked off, and no more memory than that.
@@ -138,13 +159,8 @@ impl Session {
 
     /// Reads what has come.
     fn read(&mut self, cx: &mut Context<'_>, unread: &mut Vec<u8>) -> Poll<Result<(), Ended>> {
-        let lost = Err(Ended::silently(Closed::Lost));
-        if ready!(self.socket.poll_read_ready(cx)).is_err() {
-            return Poll::Ready(lost);
-        }
-        unread.reserve(READ_BYTES);
-        Poll::Ready(match ready!(poll_read_buf(Pin::new(&mut self.socket), cx, unread)) {
-            Ok(0) | Err(_) => lost,
+        Poll::Ready(match ready!(self.socket.poll_receive(cx, unread)) {
+            Ok(0) | Err(_) => Err(Ended::silently(Closed::Lost)),
             Ok(_) => Ok(()),
         })
     }
@@ -170,30 +186,13 @@ impl Session {
     fn write(&mut self, cx: &mut Context<'_>, seen: &mut Vec<Bytes>) -> Result<(), Ended> {
         let mut state = self.conn.state();
         while !state.out.is_empty() {
-            match self.socket.try_write(&state.out) {
-                Ok(bytes) => self.wrote(&mut state, bytes, seen),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => match self.socket.poll_write_ready(cx) {
-                    Poll::Pending => break,
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Err(Ended::silently(Closed::Lost)),
-                },
-                Err(_) => return Err(Ended::silently(Closed::Lost)),
+            match self.socket.poll_send(cx, &state.out) {
+                Poll::Ready(Ok(bytes)) => wrote(&self.core, &self.conn, &mut state, bytes, seen),
+                Poll::Ready(Err(_)) => return Err(Ended::silently(Closed::Lost)),
+                Poll::Pending => break,
             }
         }
         Ok(())
-    }
-
-    /// `seen` takes what accounts may want to see of it, once the state is not locked any more.
-    fn wrote(&self, state: &mut State, bytes: usize, seen: &mut Vec<Bytes>) {
-        for command in state.wrote(bytes) {
-            count(&self.core.totals.commands_written);
-            seen.extend(command.seen);
-            if command.ticket == NO_NOTICE {
-                continue;
-            }
-            let (device, ticket) = (self.conn.device.clone(), command.ticket);
-            command.place.send(FromDevice::Written { device, ticket });
-        }
     }
 
     /// The largest packet that is taken.
@@ -209,17 +208,25 @@ impl Session {
     }
 
     /// Works off whole packets from the front of `unread`.
-    fn work(&self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
+    fn work(&mut self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
+        let per_s = self.core.settings.packets_per_s;
         let mut done = 0;
         let flow = loop {
             let rest = &unread[done..];
             match decode(rest, self.conn.version, self.packet_bytes_max())? {
                 None => break Flow::On,
                 Some((packet, bytes)) => {
-                    self.conn.heard(self.core.now_ms());
+                    let now_ms = self.core.now_ms();
+                    self.conn.heard(now_ms);
+                    if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s) {
+                        count(&self.core.totals.slowed);
+                        self.pause = Some(Box::pin(tokio::time::sleep(Duration::from_millis(pause_ms))));
+                        break Flow::Slowed;
+                    }
                     if self.handle(&packet)? == Flow::HeldBack {
                         break Flow::HeldBack;
                     }
+                    self.rate.used(now_ms, per_s);
                     done += bytes;
                 }
             }
@@ -255,13 +262,13 @@ impl Session {
     }
 
     /// Writes what can be written at once, ends the connection, and says why, if that is for the device to know.
-    fn finish(self, ended: Ended) {
+    fn finish(mut self, ended: Ended) {
         let mut seen = Vec::new();
         {
             let mut state = self.conn.state();
             while !state.out.is_empty() && state.closed.is_none() {
-                let Ok(bytes) = self.socket.try_write(&state.out) else { break };
-                self.wrote(&mut state, bytes, &mut seen);
+                let Some(bytes) = self.socket.try_send(&state.out) else { break };
+                wrote(&self.core, &self.conn, &mut state, bytes, &mut seen);
             }
         }
         for payload in seen {
@@ -277,6 +284,20 @@ impl Session {
             encode::disconnect(&mut last, code); // behind a packet that is cut off it could not be read
         }
         spawn_farewell(&self.core, self.socket, last);
+    }
+}
+
+/// So many bytes are with the system: tells of the commands that are wholly written. `seen` takes what accounts may want to see of
+/// it, once the state is not locked any more.
+fn wrote(core: &Core, conn: &Conn, state: &mut State, bytes: usize, seen: &mut Vec<Bytes>) {
+    for command in state.wrote(bytes) {
+        count(&core.totals.commands_written);
+        seen.extend(command.seen);
+        if command.ticket == NO_NOTICE {
+            continue;
+        }
+        let (device, ticket) = (conn.device.clone(), command.ticket);
+        command.place.send(FromDevice::Written { device, ticket });
     }
 }
 

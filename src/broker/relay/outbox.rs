@@ -282,6 +282,18 @@ mod tests {
     }
 
     #[test]
+    fn the_time_that_is_left_is_counted_down() {
+        let mut outbox = Outbox::new(MqttVersion::V5, 10_000, 10, 1_000);
+        for now_ms in [0, 4_000, 9_001] {
+            outbox.offer(&Arc::new(Message { expires_ms: Some(10_000), ..(*message("1")).clone() }), 0, false);
+            let mut out = Vec::new();
+            outbox.fill(&mut out, now_ms, |_, _| None);
+            let left = [10, 6, 1][usize::from(now_ms >= 4_000) + usize::from(now_ms > 9_000)];
+            assert_eq!(out, [0x30, 10, 0, 1, b'a', 5, 0x02, 0, 0, 0, left, b'1'], "after {now_ms} ms");
+        }
+    }
+
+    #[test]
     fn retained_messages_go_one_by_one_through_the_window() {
         let mut outbox = outbox(10, 1);
         outbox.want("#", 1);
