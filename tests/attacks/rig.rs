@@ -46,7 +46,7 @@ pub(crate) const FORGED: &str = "forged";
 pub(crate) const OUTSIDE: [u8; 4] = [127, 0, 0, 66];
 
 /// Bounds that are met within the test; the rest is as installed.
-const CONFIG: &str = "[mqtt]\nhandshake_ms = 1000\n[accounts]\nretained_max = 64\n[limits]\nrecords_per_device = 64\n";
+const CONFIG: &str = "[mqtt]\nhandshake_ms = 1000\ntls = \"both\"\ntls_handshake_ms = 1000\n[accounts]\nretained_max = 64\n[limits]\nrecords_per_device = 64\n";
 
 pub(crate) struct Rig {
     child: Child,
@@ -233,9 +233,10 @@ impl Drop for Rig {
     }
 }
 
-/// Makes everybody known while no hub runs; their passwords.
-fn introduce(data: &std::path::Path) -> BTreeMap<String, String> {
-    let data = DataFolder::open(data).unwrap();
+/// Makes everybody known while no hub runs, and a certificate; their passwords.
+fn introduce(folder: &std::path::Path) -> BTreeMap<String, String> {
+    let data = DataFolder::open(folder).unwrap();
+    data::make_certificate(folder, &["localhost".to_owned()]).unwrap();
     let mut passwords = BTreeMap::new();
     for device in HOUSE.into_iter().chain([MALLORY, "clone"]) {
         let secret = data.credentials().add(&DeviceId::new(device).unwrap()).unwrap();
@@ -281,6 +282,7 @@ pub(crate) struct Table(Vec<[String; 3]>);
 impl Table {
     /// A row whose facts were asserted.
     pub(crate) fn row(&mut self, attack: &str, told: &str, effect: &str) {
+        println!("  {attack}");
         self.0.push([attack, told, effect].map(str::to_owned));
     }
 
