@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: sim soak help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
+.PHONY: sim soak load fuzz help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -13,7 +13,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 test: ## everything that CI runs, in order, stopping at the first failing part; does its own set-up
-	@tests/setup/parts.sh setup unit binary demo clients
+	@tests/setup/parts.sh setup unit binary soak demo clients
 
 setup: ## Debian packages that are missing (root or sudo); .build/venv, .build/npm, .build/conformance
 	@tests/setup/debian.sh
@@ -41,6 +41,12 @@ sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes
 
 soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n (200)
 	MINUTES=$(or $(MINUTES),2) SEED=$(or $(SEED),200) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
+
+fuzz: ## codec and sessions under random packets, guided by coverage; MINUTES=n (3) in all, TARGETS="codec differences session"
+	@tests/setup/fuzz.sh $(or $(MINUTES),3) $(TARGETS)
+
+load: ## many connections at the program as released: DEVICES=n (5000) that stay, a STORM=n (1000) after a restart, STRANGERS=n (10000)
+	DEVICES=$(or $(DEVICES),5000) STORM=$(or $(STORM),1000) STRANGERS=$(or $(STRANGERS),10000) cargo test --quiet --locked --profile bench --test load -- --nocapture --test-threads=1
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)

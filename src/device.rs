@@ -303,6 +303,11 @@ impl DeviceMsg {
         None
     }
 
+    /// The promise that goes with a report.
+    pub(crate) fn into_receipt(self) -> Option<Receipt> {
+        if let Self::Greeted { receipt, .. } | Self::Heard(_, receipt) = self { Some(receipt) } else { None }
+    }
+
     /// Whether somebody still waits for its answer.
     fn is_waited_for(&self) -> bool {
         if let Self::Set { port, .. } | Self::Run { port, .. } = self { !port.is_closed() } else { false }

@@ -17,7 +17,7 @@ use crate::{
     config::Config,
     device::DeviceMsg,
     dialect::native::{self, Heard},
-    fleet::Fleet,
+    fleet::{Fleet, NotTold},
     metrics::Metrics,
     property::{Description, DeviceId},
     twin::input::{Body, Cause, Ignored, Report, Status},
@@ -115,13 +115,13 @@ impl Ingress {
                             self.is_new(&id, &hello.description).then(|| String::from_utf8_lossy(payload).into_owned());
                         let overridden = self.config.overridden(&id, &hello.description);
                         hello.description = Arc::new(overridden);
-                        self.fleet.tell(&id, DeviceMsg::Greeted { hello, said, receipt });
+                        self.hand(&id, DeviceMsg::Greeted { hello, said, receipt });
                     }
                     Heard::Report(report) => {
                         if self.presses.is_news(&id, &report.boot, report.seq) {
                             self.note_buttons(&id, &report.status, by_hand(&report));
                         }
-                        self.fleet.tell(&id, DeviceMsg::Heard(report, receipt));
+                        self.hand(&id, DeviceMsg::Heard(report, receipt));
                     }
                 }
             }
@@ -173,7 +173,17 @@ impl Ingress {
 
     fn tell(&self, device: &str, message: DeviceMsg) {
         if let Ok(id) = DeviceId::new(device) {
-            self.fleet.tell(&id, message);
+            self.hand(&id, message);
+        }
+    }
+
+    /// Hands a message to its actor. What nobody takes is not acknowledged: the device hears so, and whether there is any
+    /// use in saying it again.
+    fn hand(&self, id: &DeviceId, message: DeviceMsg) {
+        match self.fleet.tell(id, message) {
+            Ok(()) => {}
+            Err(NotTold::Quarantined(message)) => message.into_receipt().into_iter().for_each(Receipt::quarantined),
+            Err(NotTold::NotNow(message)) => drop(message),
         }
     }
 }

@@ -45,6 +45,7 @@
 //! | what a client may do in MCP | `mcp/handler.rs`, `mcp/bridge` | `tests/clients`, `tests/clients/conformance.toml` |
 //! | what an access point does or wants | [`endpoint`], a fake of it in `tests/endpoints/` | `tests/endpoints.rs` |
 //! | a way to call things | [`names`] | `tests/utterances.rs` |
+//! | what the door reads, sends or refuses | `broker/door/codec`, `broker/protocol.md` | `tests/fuzz`, `make fuzz` |
 //! | what a service account may or is told | [`topics`], `broker/relay`, `broker/door/account.rs` | `tests/door/accounts.rs`, `tests/clients/test_accounts.py` |
 //! | a field of the audit | `audit/record.rs`, its table in [`audit`], `serve/audited.rs` | [`audit`]'s tests, `tests/clients/test_audit.py` |
 //! | a field on the wire | `firmware/wire`, its vectors, `protocol.md` | `firmware/wire/tests` |

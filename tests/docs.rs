@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 9] = [
     "src/answer/answers.md",
     "src/broker/interoperability.md",
     "firmware/wire/protocol.md",
+    "src/broker/protocol.md",
     "firmware/micropython/README.md",
 ];
 

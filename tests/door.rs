@@ -1,6 +1,6 @@
 //! The door, with real sockets: who is let in, what is told to the hub, what is acknowledged and when.
 //! What rumqttd's own listener breaks at is in `door_breakages.rs`.
-#![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm, clippy::print_stdout)]
 
 #[path = "door/support.rs"]
 mod support;
@@ -15,10 +15,14 @@ mod bus;
 mod clients;
 #[path = "door/commands.rs"]
 mod commands;
+#[path = "door/deaths.rs"]
+mod deaths;
 #[path = "door/ends.rs"]
 mod ends;
 #[path = "door/floods.rs"]
 mod floods;
+#[path = "door/held_back.rs"]
+mod held_back;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]

@@ -179,9 +179,16 @@ fn the_process_and_the_build_are_named() {
 
 #[test]
 fn each_limit_of_the_door_is_in_its_table_with_a_key_its_default_and_a_metric_that_there_are() {
-    let table = include_str!("../src/broker/limits.md");
+    let tables: Vec<&str> = include_str!("../src/broker/limits.md").split("| key |").skip(1).collect();
+    assert_eq!(tables.len(), 2, "one for devices, one for service accounts");
+    for (table, section, prefix) in [(tables[0], "mqtt", "door"), (tables[1], "accounts", "accounts")] {
+        each_limit_is_in(table, section, prefix);
+    }
+}
+
+fn each_limit_is_in(table: &str, section: &str, prefix: &str) {
     let example = truetwin::config::Config::example();
-    let mqtt = example.split("[mqtt]").nth(1).unwrap().split("\n[").next().unwrap();
+    let keys = example.split(&format!("[{section}]")).nth(1).unwrap().split("\n[").next().unwrap();
     let metrics: BTreeSet<&str> = all().iter().map(|metric| metric.name).collect();
     let rows: Vec<Vec<&str>> = table
         .lines()
@@ -191,16 +198,18 @@ fn each_limit_of_the_door_is_in_its_table_with_a_key_its_default_and_a_metric_th
     for row in &rows {
         assert_eq!(row.len(), 6, "{row:?}");
         for metric in row[4].split(" and ").map(|metric| metric.trim_matches('`')) {
-            let known = ["", "_total"].iter().any(|end| metrics.contains(&*format!("truetwin_door_{metric}{end}")));
+            let named = [metric.to_owned(), format!("truetwin_{prefix}_{metric}")];
+            let known =
+                named.iter().any(|name| ["", "_total"].iter().any(|end| metrics.contains(&*format!("{name}{end}"))));
             assert!(known, "{metric} is no metric");
         }
         if row[0] != "(fixed)" {
             let line = format!("\n{} = {}\n", row[0].trim_matches('`'), row[1]);
-            assert!(mqtt.contains(&line), "{line} is not in the example");
+            assert!(keys.contains(&line), "{line} is not in the example");
         }
     }
     let is_limit = |key: &&str| ["_max", "_ms", "_bytes", "_per_s", "_max_s"].iter().any(|end| key.ends_with(end));
-    let keys = mqtt.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key).filter(is_limit);
+    let keys = keys.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key).filter(is_limit);
     for key in keys {
         assert!(rows.iter().any(|row| row[0] == format!("`{key}`")), "{key} is not in limits.md");
     }

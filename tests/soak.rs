@@ -18,6 +18,8 @@
 mod chance;
 #[path = "soak/device.rs"]
 mod device;
+#[path = "soak/end.rs"]
+mod end;
 #[path = "soak/faults.rs"]
 mod faults;
 #[path = "soak/history.rs"]
@@ -37,7 +39,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{chance::Chance, round::House};
+use crate::{
+    chance::Chance,
+    end::{Limit, Wait},
+    round::House,
+};
 
 /// When a caller is answered at the latest, milliseconds: short, so that an answer that is missing is missed soon.
 const LIMIT_MS: u64 = 5_000;
@@ -51,16 +57,26 @@ const ROUND_MS: u64 = 40_000;
 /// The only round where no minutes are asked for.
 const SHORT_MS: u64 = 10_000;
 
-/// Looks again and again until something is so.
+/// So much longer than was asked for a run may take, beside as much again for what is looked at after each round: only a hang
+/// meets it.
+const SLACK: Duration = Duration::from_secs(180);
+
+/// How long anything may take to come about, once nothing hinders it any more.
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// Looks again and again until something is so; says what was waited for if it never is, or if a look itself hangs.
 async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let by = Instant::now() + Duration::from_secs(90);
-    loop {
-        if let Some(found) = look().await {
-            return found;
+    let _waits = Wait::of(what);
+    let looking = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert!(Instant::now() < by, "still not so: {what}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    };
+    let found = tokio::time::timeout(WITHIN, looking).await;
+    found.unwrap_or_else(|_| panic!("still not so after {} s: {what}", WITHIN.as_secs()))
 }
 
 fn number(name: &str) -> Option<u64> {
@@ -83,6 +99,7 @@ struct Sum {
 async fn what_is_said_to_be_done_is_done_whatever_happens_to_the_processes() {
     let begun = Instant::now();
     let budget_ms = number("MINUTES").map_or(SHORT_MS, |minutes| minutes * 60_000);
+    let _limit = Limit::of("what is said is held against what is done", Duration::from_millis(2 * budget_ms) + SLACK);
     let first = number("SEED").unwrap_or_else(|| u64::from(std::process::id()));
     if hub::faketime().is_none() {
         println!("soak: the wall clock does not jump: Debian's package faketime is not installed");
@@ -123,9 +140,11 @@ async fn one_round(seed: u64, length_ms: u64, sum: &mut Sum) {
     faults::happen(&mut house, &mut chance, ends_ms).await;
     house.common.over.store(true, Ordering::Relaxed);
     house.proxy.clear();
+    let waits = Wait::of("the callers end");
     for caller in callers {
         caller.await.unwrap();
     }
+    drop(waits);
     let lives = house.judge().await;
     let counted = house.proxy.counted();
     let packets = [

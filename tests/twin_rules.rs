@@ -17,6 +17,8 @@ mod descriptions;
 mod evidence;
 #[path = "twin_rules/faults.rs"]
 mod faults;
+#[path = "twin_rules/hands.rs"]
+mod hands;
 #[path = "twin_rules/held.rs"]
 mod held;
 #[path = "twin_rules/ledger.rs"]

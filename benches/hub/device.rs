@@ -53,8 +53,7 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Connects, greets, waits for the welcome, and goes on in a task of its own. With `feedback` of `pin` what it reads
-    /// while completing is both checks of the hub in one message; with `firmware` the hub asks once more (semantics 3.6).
+    /// As [`Device::open`], and goes on in a task of its own.
     pub(crate) async fn start(
         mqtt: &str,
         name: &str,
@@ -63,6 +62,20 @@ impl Device {
         relays: usize,
         done: Arc<Done>,
     ) -> anyhow::Result<JoinHandle<anyhow::Result<()>>> {
+        let mut device = Self::open(mqtt, name, password, feedback, relays, done).await?;
+        Ok(tokio::spawn(async move { device.run().await }))
+    }
+
+    /// Connects, greets and waits for the welcome. With `feedback` of `pin` what it reads while completing is both checks of
+    /// the hub in one message; with `firmware` the hub asks once more (semantics 3.6).
+    pub(crate) async fn open(
+        mqtt: &str,
+        name: &str,
+        password: &str,
+        feedback: EvidenceWord,
+        relays: usize,
+        done: Arc<Done>,
+    ) -> anyhow::Result<Self> {
         let link = Link::open(mqtt, name, password, &format!("truetwin/{name}/command")).await?;
         let mut device = Self {
             link,
@@ -75,15 +88,71 @@ impl Device {
             seq: 0,
             relays: vec![(false, String::new()); relays],
         };
-        device.greet()?;
-        while device.session.is_empty() {
-            device.link.turn().await?;
-            device.work()?;
-        }
-        Ok(tokio::spawn(device.run()))
+        device.welcome().await?;
+        Ok(device)
     }
 
-    async fn run(mut self) -> anyhow::Result<()> {
+    /// The same towards a broker where nobody welcomes it.
+    pub(crate) async fn unwelcomed(mqtt: &str, name: &str) -> anyhow::Result<Self> {
+        let link = Link::open(mqtt, name, "secret", &format!("truetwin/{name}/command")).await?;
+        Ok(Self {
+            link,
+            topic: format!("truetwin/{name}/event"),
+            feedback: EvidenceWord::Pin,
+            done: Arc::default(),
+            born: Instant::now(),
+            session: "00000000".to_owned(),
+            heartbeat: Duration::from_secs(10),
+            seq: 0,
+            relays: vec![(false, String::new())],
+        })
+    }
+
+    /// Tells its state over and over, so many reports under way at once, until `end` and until each is acknowledged; how
+    /// many there were.
+    pub(crate) async fn report(mut self, window: usize, end: Instant) -> anyhow::Result<(Self, u64)> {
+        let (mut under_way, mut acknowledged) = (0, 0);
+        loop {
+            while under_way < window && Instant::now() < end {
+                let readings = [self.reading(0)];
+                self.say(&Event::DeviceState(DeviceState {
+                    op: None,
+                    readings: &readings,
+                    cause: CauseWord::Periodic,
+                }))?;
+                under_way += 1;
+            }
+            if under_way == 0 {
+                return Ok((self, acknowledged));
+            }
+            self.link.turn().await?;
+            while let Some(packet) = self.link.inbox.next()? {
+                if let Packet::PubAck = packet {
+                    under_way -= 1;
+                    acknowledged += 1;
+                }
+            }
+        }
+    }
+
+    /// Connects once more in the same boot, greets and waits for the welcome.
+    pub(crate) async fn again(&mut self, mqtt: &str, name: &str, password: &str) -> anyhow::Result<()> {
+        self.link = Link::open(mqtt, name, password, &format!("truetwin/{name}/command")).await?;
+        self.session.clear();
+        self.welcome().await
+    }
+
+    async fn welcome(&mut self) -> anyhow::Result<()> {
+        self.greet()?;
+        while self.session.is_empty() {
+            self.link.turn().await?;
+            self.work()?;
+        }
+        Ok(())
+    }
+
+    /// Lives until its connection ends.
+    pub(crate) async fn run(&mut self) -> anyhow::Result<()> {
         let mut beat = tokio::time::interval(self.heartbeat);
         beat.tick().await;
         loop {

@@ -10,8 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use tokio::net::TcpListener;
-use truetwin::broker::{self, Access, Answer, FromDevice};
+use tokio::{net::TcpListener, sync::mpsc::Receiver};
+use truetwin::broker::{self, Access, Answer, Broker, FromDevice};
 
 use crate::mqtt::{Link, Packet};
 
@@ -74,6 +74,7 @@ impl Echo {
     }
 }
 
+/// Who may come in at a door that is measured.
 struct Everybody;
 
 impl Access for Everybody {
@@ -82,10 +83,22 @@ impl Access for Everybody {
     }
 }
 
+/// A door and a bus that are measured.
+pub(crate) async fn start() -> anyhow::Result<(Broker, Receiver<FromDevice>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let settings = broker::Settings {
+        connections_max: 10_000,
+        connections_per_address_max: 10_000,
+        handshakes_per_address_max: 256,
+        packets_per_s: 0,
+        ..broker::Settings::default()
+    };
+    Ok(broker::start(listener, Arc::new(Everybody), settings).await?)
+}
+
 /// The role `echo-door`: door and bus, and a consumer that sends each report back. Prints where it listens.
 pub(crate) async fn door() -> anyhow::Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let (broker, mut heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await?;
+    let (broker, mut heard) = start().await?;
     say(&broker.local_addr().to_string())?;
     while let Some(message) = heard.recv().await {
         if let FromDevice::Event { device, payload, receipt, .. } = message {
@@ -113,7 +126,8 @@ pub(crate) async fn client(mqtt: &str) -> anyhow::Result<()> {
     }
 }
 
-fn say(line: &str) -> anyhow::Result<()> {
+/// Prints what the process that started this one waits for.
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)

@@ -3,19 +3,25 @@
 //! The hub is the program itself, a process of its own. The load is this process: instant devices on hand-written MQTT,
 //! callers on hand-written HTTP, one thread. Floor and calls take turns in short rounds, so that their ratios hold on a
 //! machine that does other things as well. `ROUNDS` sets how many (default 11); with `STRICT=1` a missed target is exit
-//! code 1. For a profiler, `ONLY` is one kind and one number of callers, say `ONLY="k = 1,100"`: no targets then.
+//! code 1. For a profiler, `ONLY` is one kind and one number of callers, say `ONLY="k = 1,100"`: no targets then. `ONLY=door` is what
+//! the door costs beside Mosquitto, without the calls and their echoes.
 #![expect(clippy::print_stdout, reason = "what a benchmark is for")]
 
 mod books;
+mod deaths;
+#[allow(dead_code, reason = "the load, tests/load.rs, has a use for more of it")]
 mod device;
 mod echo;
 mod figures;
+mod idle;
 mod journal;
 mod load;
 mod mcp;
 mod memory;
 mod mqtt;
+#[allow(dead_code, reason = "as above")]
 mod process;
+mod reports;
 
 use std::{
     process::ExitCode,
@@ -51,7 +57,7 @@ const ASKED: &str = "asked";
 
 /// The hub takes four HTTP connections for each session that it allows. Each relay has a name of its own.
 fn config() -> String {
-    let mut config = "[http]\nsessions_max = 260\n".to_owned();
+    let mut config = process::ONE_MACHINE.to_owned() + "[http]\nsessions_max = 260\n";
     for (kind, device, relay) in
         [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES * RELAYS).map(move |at| (kind, at / RELAYS, at % RELAYS)))
     {
@@ -61,6 +67,7 @@ fn config() -> String {
 }
 
 /// Targets.
+const OVER_MOSQUITTO_MAX: f64 = 1.2;
 const OVER_FLOOR_MAX: f64 = 1.3;
 const SHARE_OF_PING_MIN: f64 = 0.5;
 const IDLE_KIB_MAX: u64 = 16 * 1024;
@@ -72,6 +79,8 @@ fn main() -> anyhow::Result<ExitCode> {
     match words[..] {
         ["echo-door"] => one_thread()?.block_on(echo::door())?,
         ["echo-client", mqtt] => one_thread()?.block_on(echo::client(mqtt))?,
+        ["sink-client", mqtt] => one_thread()?.block_on(reports::sink(mqtt))?,
+        ["dying-door"] => one_thread()?.block_on(deaths::door())?,
         _ if words.contains(&"--bench") => {
             let missed = one_thread()?.block_on(until_told_to_stop(bench()))?;
             let strict = std::env::var("STRICT").is_ok_and(|strict| strict == "1");
@@ -146,7 +155,14 @@ async fn bench() -> anyhow::Result<usize> {
         std::thread::available_parallelism()?,
         load_average(),
     );
+    process::open_files();
     let only = std::env::var("ONLY").ok();
+    if only.as_deref() == Some("door") {
+        let mut targets = Targets::default();
+        at_the_door(folder.path(), rounds, &mut targets).await?;
+        println!("load average after: {}\n{}", load_average(), targets.text());
+        return Ok(targets.missed);
+    }
     let memory = if only.is_none() { Memory::measure(folder.path()).await? } else { Memory::default() };
 
     let (door, door_mqtt) = process::role(&["echo-door"])?;
@@ -251,9 +267,17 @@ async fn bench() -> anyhow::Result<usize> {
     targets.check(more <= LOADED_KIB_MAX, &format!("after 1000 callers: {more} KiB more, at most {LOADED_KIB_MAX}"));
     drop((callers, hub));
     devices.iter().for_each(tokio::task::JoinHandle::abort);
+    at_the_door(folder.path(), rounds, &mut targets).await?;
     journal::measure(folder.path(), rounds, &mut targets).await?;
     println!("load average after: {}\n{}", load_average(), targets.text());
     Ok(targets.missed)
+}
+
+/// What the door itself costs, beside Mosquitto.
+async fn at_the_door(folder: &std::path::Path, rounds: u32, targets: &mut Targets) -> anyhow::Result<()> {
+    idle::measure(folder, targets).await?;
+    reports::measure(folder, rounds, targets).await?;
+    deaths::measure(targets).await
 }
 
 /// Of the last minute; above what the bench itself makes (about 2) others want the processors as well.
@@ -274,6 +298,14 @@ fn print(callers: usize, samples: &Samples, kinds: &[Kind], one_processor: bool)
 /// round, and of all rounds the middle one counts: a machine that was slow for a second was so for all kinds.
 fn latency(all: &[(usize, Samples)], targets: &mut Targets) {
     let Some((_, alone)) = all.first() else { return };
+    let echoes = alone.of(Kind::Door).rounds().iter().zip(alone.of(Kind::Mosquitto).rounds());
+    if echoes.len() > 0 {
+        let ratio = median(echoes.map(|(door, mosquitto)| door.p50_ms / mosquitto.p50_ms));
+        let what = format!(
+            "1 device: the door's echo p50 is {ratio:.2} x mosquitto's by a client, at most {OVER_MOSQUITTO_MAX}"
+        );
+        targets.check(ratio <= OVER_MOSQUITTO_MAX, &what);
+    }
     for (k, kind) in [(1.0, Kind::Once), (2.0, Kind::Twice)] {
         let floors = alone.of(Kind::Door).rounds().iter().zip(alone.of(Kind::Ping).rounds());
         let floors = floors.map(|(echo, ping)| k * echo.p50_ms + ping.p50_ms);

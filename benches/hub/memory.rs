@@ -7,14 +7,14 @@ use truetwin_wire::words::EvidenceWord;
 
 use crate::{
     device::{Device, Done},
-    process::Hub,
+    process::{Hub, ONE_MACHINE},
 };
 
 /// Devices for these figures: many, so that a page more or less does not count.
 const DEVICES: usize = 1000;
 
 /// How long a process may come to rest before it is looked at.
-const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 
 /// Resident memory.
 #[derive(Debug, Default)]
@@ -34,12 +34,12 @@ impl Memory {
         for folder in [&empty, &full] {
             std::fs::create_dir(folder)?;
         }
-        let hub = Hub::start(&empty, "", &[])?;
+        let hub = Hub::start(&empty, ONE_MACHINE, &[])?;
         let idle_kib = rested_kib(&hub).await;
         drop(hub);
 
         let names: Vec<String> = (0..DEVICES).map(|i| format!("twin-{i}")).collect();
-        let hub = Hub::start(&full, "", &names)?;
+        let hub = Hub::start(&full, ONE_MACHINE, &names)?;
         let known_kib = rested_kib(&hub).await;
         let devices = connect(&hub, "twin-", EvidenceWord::Pin, 1, &Arc::default()).await?;
         let connected_kib = rested_kib(&hub).await;

@@ -21,6 +21,10 @@ const START_WITHIN: Duration = Duration::from_secs(30);
 /// Ticks in a second of what `/proc` counts processor time in (USER_HZ is 100 on every Linux that is built today).
 const TICKS_PER_S: f64 = 100.0;
 
+/// All devices of a load come from one address, many at once, and as fast as they can.
+pub(crate) const ONE_MACHINE: &str = "[mqtt]\nconnections_max = 20000\nconnections_per_address_max = 20000\n\
+     handshakes_max = 10000\nhandshakes_per_address_max = 10000\npackets_per_s = 0\n";
+
 /// A child that ends with its owner.
 #[derive(Debug)]
 pub(crate) struct Process(Child);
@@ -57,6 +61,13 @@ impl Process {
     }
 }
 
+/// Lets this process and those that it starts have as many open files as they may: each connection is one.
+pub(crate) fn open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _stays_as_it_is = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// Lets all threads of these processes, and of this one, run on the processors in `list` (`0` or `0-3`) only. Whether the
 /// system did so; `taskset` is everywhere where there is a Linux.
 pub(crate) fn keep_on(list: &str, processes: &[&Process]) -> bool {
@@ -90,6 +101,7 @@ pub(crate) struct Hub {
     pub(crate) http: String,
     /// Names and passwords.
     pub(crate) devices: Vec<(String, Secret)>,
+    folder: PathBuf,
 }
 
 impl Hub {
@@ -102,17 +114,32 @@ impl Hub {
             let ids = devices.iter().map(|name| Ok(DeviceId::new(name)?)).collect::<anyhow::Result<Vec<_>>>()?;
             devices.iter().cloned().zip(credentials.add_all(&ids)?).collect::<Vec<_>>()
         };
-        let file = folder.join("truetwin.toml");
-        std::fs::write(&file, config)?;
-        let log = std::fs::File::create(folder.join("hub.log"))?;
-        let mut command = Command::new(env!("CARGO_BIN_EXE_truetwin"));
-        command.arg("serve").arg("--data").arg(&data).arg("--config").arg(&file);
-        command.args(["--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(log);
-        let process = Process::start(command)?;
-        let HubJson { mqtt, http, .. } = until("the hub says where it listens", || data::read_hub_json(&data).ok())?;
-        let http = http.trim_start_matches("http://").to_owned();
-        Ok(Self { process, mqtt, http, devices })
+        std::fs::write(folder.join("truetwin.toml"), config)?;
+        let (process, mqtt, http) = serve(folder, ["127.0.0.1:0", "127.0.0.1:0"])?;
+        Ok(Self { process, mqtt, http, devices, folder: folder.to_owned() })
     }
+
+    /// Kills it and starts another one on the same folder and ports.
+    pub(crate) fn restart(self) -> anyhow::Result<Self> {
+        let Self { process, mqtt, http, devices, folder } = self;
+        drop(process);
+        let (process, mqtt, http) = serve(&folder, [&mqtt, &http])?;
+        Ok(Self { process, mqtt, http, devices, folder })
+    }
+}
+
+/// Starts the program on a folder; where it listens for devices and for callers.
+fn serve(folder: &Path, [mqtt, http]: [&str; 2]) -> anyhow::Result<(Process, String, String)> {
+    let data = folder.join("data");
+    let log = std::fs::OpenOptions::new().create(true).append(true).open(folder.join("hub.log"))?;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_truetwin"));
+    command.arg("serve").arg("--data").arg(&data).arg("--config").arg(folder.join("truetwin.toml"));
+    command.args(["--mqtt", mqtt, "--http", http]).stdout(Stdio::null()).stderr(log);
+    let process = Process::start(command)?;
+    let itself = |told: &HubJson| told.pid == process.id(); // one that was killed has left its file
+    let HubJson { mqtt, http, .. } =
+        until("the hub says where it listens", || data::read_hub_json(&data).ok().filter(itself))?;
+    Ok((process, mqtt, http.trim_start_matches("http://").to_owned()))
 }
 
 /// This program again, in another role; it prints where it listens, or that it is ready.

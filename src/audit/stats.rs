@@ -166,7 +166,7 @@ impl Stats {
                 Event::Call | Event::TurnedAway => {}
                 Event::Dispute => {
                     let of = record.operation.clone().or_else(|| record.things.first().map(|t| t.device.clone()));
-                    stats.disputed.push((record.at.clone(), of.unwrap_or_default()));
+                    stats.dispute(&record.at, of.unwrap_or_default(), record.operation.is_some());
                     continue;
                 }
                 Event::Confirmation | Event::Other => continue,
@@ -190,6 +190,13 @@ impl Stats {
             b.times.cmp(&a.times).then_with(|| key(a).cmp(&key(b)))
         });
         stats
+    }
+
+    /// What is said twice of one operation is one wrong word. Calls that have no id cannot be told apart by it.
+    fn dispute(&mut self, at: &str, of: String, is_operation: bool) {
+        if !is_operation || self.disputed.iter().all(|(_, known)| *known != of) {
+            self.disputed.push((at.to_owned(), of));
+        }
     }
 
     fn used(&mut self, record: &Record) {

@@ -245,6 +245,9 @@ fn a_dispute_is_of_an_operation_or_of_the_latest_wish_on_a_device() {
     assert!(of("fan").unwrap_err().to_string().contains("truetwin audit"));
     let told = stats(&[records[0].clone(), Record { at: at(30), ..of("op0a").unwrap() }]);
     assert_eq!(told.disputed, [(at(30), "op0a".to_owned())]);
+    let said_at = |seconds| Record { at: at(seconds), ..of("op0a").unwrap() };
+    let told = stats(&[records[0].clone(), said_at(30), said_at(40)]);
+    assert_eq!(told.disputed, [(at(30), "op0a".to_owned())], "said twice, it is one wrong word");
 }
 
 proptest! {

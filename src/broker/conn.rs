@@ -74,6 +74,8 @@ pub(super) struct State {
     pub(super) rivals: Rivals,
     /// It is in line for credits.
     pub(super) held_back: bool,
+    /// As much of it is held back as may be: it is not read.
+    pub(super) full: bool,
     /// It has subscribed to its command topic.
     pub(super) subscribed: bool,
     /// The session is asked to write what waits, then to end.
@@ -104,6 +106,8 @@ pub(super) struct Command {
 
 struct Slot {
     packet_id: u16,
+    /// When it came; of one that is refused already, never.
+    since_ms: u64,
     fate: Fate,
 }
 
@@ -112,6 +116,8 @@ enum Fate {
     Waiting,
     Taken,
     Refused(Reason),
+    /// Refused, because what it is for was set aside.
+    Quarantined,
 }
 
 impl Conn {
@@ -171,13 +177,24 @@ impl Conn {
         self.heard_ms.store(now_ms, Relaxed);
     }
 
-    /// Whether it was silent for too long. One that is not being read (no credits, window full) is not at fault.
-    pub(super) fn expired(&self, now_ms: u64, inflight_max: usize) -> bool {
-        if now_ms.saturating_sub(self.heard_ms.load(Relaxed)) <= self.silence_ms {
-            return false;
-        }
+    /// Whether it was silent for too long. One that is not being read is not at fault.
+    pub(super) fn expired(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.heard_ms.load(Relaxed)) > self.silence_ms && !self.state().full
+    }
+
+    /// Has the session look whether the other side has gone, if it does not notice by reading.
+    pub(super) fn look(&self) {
         let state = self.state();
-        !state.held_back && state.window.len() < inflight_max
+        if state.full {
+            state.wake();
+        }
+    }
+
+    /// Whether a report of it has waited for its acknowledgement for longer than this.
+    pub(super) fn overdue(&self, now_ms: u64, wait_max_ms: u64) -> bool {
+        let state = self.state();
+        let oldest = state.window.front(); // what is in front is not settled, else it would have been acknowledged
+        oldest.is_some_and(|slot| now_ms.saturating_sub(slot.since_ms) > wait_max_ms)
     }
 
     /// There may be credits again.
@@ -262,14 +279,14 @@ impl State {
     }
 
     /// Opens a slot for a QoS 1 report; its number.
-    pub(super) fn open_slot(&mut self, packet_id: u16) -> u64 {
-        self.window.push_back(Slot { packet_id, fate: Fate::Waiting });
+    pub(super) fn open_slot(&mut self, packet_id: u16, since_ms: u64) -> u64 {
+        self.window.push_back(Slot { packet_id, since_ms, fate: Fate::Waiting });
         self.first_slot + self.window.len() as u64 - 1
     }
 
     /// Answers a QoS 1 publish with an error, behind those that came before it.
     pub(super) fn refuse(&mut self, packet_id: u16, reason: Reason) {
-        self.window.push_back(Slot { packet_id, fate: Fate::Refused(reason) });
+        self.window.push_back(Slot { packet_id, since_ms: u64::MAX, fate: Fate::Refused(reason) });
     }
 
     fn settle(&mut self, slot: u64, fate: Fate) {
@@ -283,7 +300,7 @@ impl State {
     /// refusal (MQTT 3.1.1 3.4: PUBACK has no code), so it is closed instead and may send again.
     pub(super) fn acknowledge(&mut self, version: MqttVersion) -> u64 {
         let mut acknowledged = 0;
-        while let Some(&Slot { packet_id, fate }) = self.window.front() {
+        while let Some(&Slot { packet_id, fate, .. }) = self.window.front() {
             let reason = match fate {
                 Fate::Waiting => break,
                 Fate::Taken => Reason::Success,
@@ -291,7 +308,12 @@ impl State {
                     self.closing.get_or_insert(Closed::ReportRefused);
                     break;
                 }
+                Fate::Quarantined if version == MqttVersion::V3_1_1 => {
+                    self.closing.get_or_insert(Closed::Quarantined);
+                    break;
+                }
                 Fate::Refused(reason) => reason,
+                Fate::Quarantined => Reason::ImplementationSpecific,
             };
             self.window.pop_front();
             self.first_slot += 1;
@@ -344,6 +366,14 @@ impl Receipt {
             pending.settle(Fate::Taken);
         }
     }
+
+    /// Nobody takes it in, now or later: the part of the hub that serves this device was set aside. v5: PUBACK 0x83;
+    /// 3.1.1: its connection is closed.
+    pub fn quarantined(mut self) {
+        if let Some(pending) = self.0.take() {
+            pending.settle(Fate::Quarantined);
+        }
+    }
 }
 
 impl Drop for Receipt {
@@ -365,7 +395,7 @@ impl Pending {
         let totals = &self.core.totals;
         match fate {
             Fate::Taken => count(&totals.reports_taken),
-            Fate::Refused(_) | Fate::Waiting => count(&totals.reports_refused),
+            Fate::Refused(_) | Fate::Quarantined | Fate::Waiting => count(&totals.reports_refused),
         }
         if let Some(slot) = self.slot {
             let mut state = self.conn.state();

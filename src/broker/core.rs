@@ -22,7 +22,7 @@ use super::{
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
     relay::{Memory, Message, Relay},
     rivals::{Origin, Rivals},
-    router::Line,
+    router::{Hanger, Line},
     tls::Certificate,
 };
 use crate::{
@@ -52,6 +52,10 @@ pub(super) struct Core {
     pub(super) down: Line<Order>,
     /// A router runs.
     pub(super) bus_runs: AtomicBool,
+    /// How long the bus did not carry when it last died, microseconds.
+    pub(super) bus_rebuild_us: AtomicU64,
+    /// Hangs the router that runs, for tests.
+    pub(super) hanger: Mutex<Option<Hanger>>,
     /// The door closes: no new connections.
     pub(super) stopping: CancellationToken,
     /// The bus ends.
@@ -122,6 +126,8 @@ impl Core {
             up: Line::new("up"),
             down: Line::new("down"),
             bus_runs: AtomicBool::new(false),
+            bus_rebuild_us: AtomicU64::new(0),
+            hanger: Mutex::new(None),
             stopping: CancellationToken::new(),
             bus_stops: CancellationToken::new(),
             bus_ended: CancellationToken::new(),
@@ -228,6 +234,7 @@ impl Core {
             Closed::TakenOver => count(&self.totals.takeovers),
             Closed::KeepAlive => count(&self.totals.keep_alive_expiries),
             Closed::Kicked => count(&self.totals.kicks),
+            Closed::Unacknowledged => count(&self.totals.acknowledgement_expiries),
             Closed::ProtocolError => count(&self.totals.protocol_errors),
             Closed::PacketTooLarge => count(&self.totals.oversize),
             Closed::Clean
@@ -235,6 +242,7 @@ impl Core {
             | Closed::Lost
             | Closed::ForeignTopic
             | Closed::ReportRefused
+            | Closed::Quarantined
             | Closed::Stopped
             | Closed::QuotaExceeded => {}
             Closed::SlowReader => count(&self.totals.slow_readers),
@@ -401,6 +409,7 @@ impl Core {
             bus_resends: sum(|totals| &totals.resends),
             bus_duplicates: sum(|totals| &totals.duplicates),
             bus_full: sum(|totals| &totals.full),
+            bus_rebuild_us: self.bus_rebuild_us.load(Ordering::Relaxed),
             connections: lock(&self.devices).len() as u64,
             unacknowledged_bytes: unacknowledged as u64,
             held_back_connections: held_back as u64,

@@ -93,6 +93,8 @@ counters! {
     takeovers,
     /// Connections that were silent for too long.
     keep_alive_expiries,
+    /// Connections ended because a report of theirs was not taken in within [`acknowledge_ms`](super::Settings::acknowledge_ms).
+    acknowledgement_expiries,
     /// Connections cut by [`Broker::kick`](super::Broker::kick).
     kicks,
     /// Reports read from devices.
@@ -101,6 +103,8 @@ counters! {
     reports_taken,
     /// Reports that the hub gave up without taking them in.
     reports_refused,
+    /// Reports that were held back, unacknowledged, when their connection ended.
+    reports_unread,
     /// Reports acknowledged to their device (QoS 1).
     acknowledged,
     /// Commands handed in.
@@ -127,6 +131,9 @@ counters! {
     retained_refused,
     /// Routers that died, or were given up, and were rebuilt.
     bus_rebuilds,
+    /// Microseconds in which the bus did not carry: from a router's death, or from the last sign of life of one that
+    /// hung, to its successor.
+    bus_down_us,
     ;
     /// Gaps seen in what came out of the router.
     bus_gaps,
@@ -136,6 +143,8 @@ counters! {
     bus_duplicates,
     /// Times that the router's own channel was full (its frame went with the next).
     bus_full,
+    /// The same of the last time alone, microseconds.
+    bus_rebuild_us,
     /// Devices connected now.
     connections,
     /// Bytes of reports, with overhead, that the hub has not taken in now.

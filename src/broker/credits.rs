@@ -1,7 +1,7 @@
 //! Credits: how many bytes of reports the hub may owe its attention to.
 //!
-//! A report takes credits when it is read and gives them back when the hub has taken it in. Without credits a
-//! connection is not read; it waits here in line and is woken when some come back.
+//! A report takes credits when it goes on its way and gives them back when the hub has taken it in. Without credits a
+//! connection's reports wait; it stands here in line and is woken when some come back.
 
 use std::{
     collections::VecDeque,

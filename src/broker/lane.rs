@@ -5,10 +5,11 @@
 //! kept here until it came out of the router, whatever becomes of the router meanwhile.
 //!
 //! **Bytes inside the router are bounded** by `room`, because its log forgets the oldest when it is full: sending
-//! again more than the log keeps would rotate it away again, without end. `room` is half of what the log is sure to
-//! keep, because after a gap the rest of the old stream is still in there.
+//! again more than the log keeps would rotate it away again, without end. What went in is counted until it came out,
+//! that which was sent in vain before going back included. Bytes that the router forgot would be counted for ever, so
+//! a canary carries how many went in before it: when it comes out, all of those have left.
 //!
-//! A canary is a frame outside the numbering that says which number follows it, so a lost tail is seen as well.
+//! A canary is a frame outside the numbering that also says which number follows it, so a lost tail is seen as well.
 
 use std::collections::VecDeque;
 
@@ -23,8 +24,8 @@ const NUMBER_BYTES: usize = 8;
 /// What rumqttd's log counts for a publish besides topic and payload (`router/logs.rs:40`).
 const LOG_OVERHEAD_BYTES: u64 = 4;
 
-/// Milliseconds between two requests to go back: the first one's frames need time to come through.
-const GO_BACK_PAUSE_MS: u64 = 200;
+/// Bytes of a canary: its mark, the number that follows, bytes that went in before it.
+const CANARY_BYTES: usize = 3 * NUMBER_BYTES;
 
 /// One direction. `C` is what belongs to a frame and cannot be written as bytes (a place in a channel, a connection).
 pub(super) struct Lane<C> {
@@ -40,10 +41,11 @@ pub(super) struct Lane<C> {
     expect: u64,
     /// The number that goes into the router next; `expect <= cursor <= expect + waiting.len()`.
     cursor: u64,
-    /// Bytes inside the router, as far as known.
-    inside: u64,
-    /// When the sender was last asked to go back, if no frame came through since.
-    went_back_ms: Option<u64>,
+    /// Bytes that went into this router, and how many of the first of them have left it: read or forgotten.
+    injected: u64,
+    left: u64,
+    /// What went in before this was sent in vain: the sender has gone back since, so a gap in it is no news.
+    in_vain: u64,
     /// When a canary last came out of the router.
     canary_ms: u64,
 }
@@ -75,8 +77,9 @@ impl<C> Lane<C> {
             waiting_bytes: 0,
             expect: 0,
             cursor: 0,
-            inside: 0,
-            went_back_ms: None,
+            injected: 0,
+            left: 0,
+            in_vain: 0,
             canary_ms: 0,
         }
     }
@@ -93,42 +96,54 @@ impl<C> Lane<C> {
 
     /// The next frame that may go into the router now.
     pub(super) fn next_to_inject(&mut self) -> Option<Bytes> {
-        if self.inside >= self.room {
+        if self.inside() >= self.room {
             return None;
         }
         let at = usize::try_from(self.cursor - self.expect).expect("at most waiting.len()");
         let frame = self.waiting.get(at)?.0.clone();
         self.cursor += 1;
-        self.inside += self.counted(&frame);
+        self.injected += self.counted(&frame);
         Some(frame)
     }
 
     /// Whether a frame waits that may go into the router now.
     pub(super) fn has_more(&self) -> bool {
-        self.inside < self.room && self.cursor < self.expect + self.waiting.len() as u64
+        self.inside() < self.room && self.cursor < self.expect + self.waiting.len() as u64
     }
 
-    /// A canary, to go in behind what was injected.
-    pub(super) fn canary(&self) -> Bytes {
-        let mut frame = BytesMut::with_capacity(2 * NUMBER_BYTES);
+    /// Bytes inside the router, as it counts them; never fewer than there are. At most the room, one frame and the canaries.
+    pub(super) fn inside(&self) -> u64 {
+        self.injected - self.left
+    }
+
+    /// A canary, to go in behind what was injected. There is always room for one: they are few and small.
+    pub(super) fn canary(&mut self) -> Bytes {
+        let mut frame = BytesMut::with_capacity(CANARY_BYTES);
         frame.put_u64(CANARY);
         frame.put_u64(self.cursor);
-        frame.freeze()
+        frame.put_u64(self.injected);
+        let frame = frame.freeze();
+        self.injected += self.counted(&frame);
+        frame
     }
 
     /// Takes what came out of the router. Pump afterwards: room may have become free, or frames must go in again.
     pub(super) fn arrived(&mut self, frame: &Bytes, now_ms: u64) -> Arrived<C> {
         let Some(number) = read_number(frame, 0) else { return Arrived::Foreign };
         if number == CANARY {
-            let Some(follows) = read_number(frame, NUMBER_BYTES) else { return Arrived::Foreign };
+            let numbers = (read_number(frame, NUMBER_BYTES), read_number(frame, 2 * NUMBER_BYTES));
+            let (Some(follows), Some(before)) = numbers else { return Arrived::Foreign };
             self.canary_ms = now_ms;
-            return if follows > self.expect { self.gap(now_ms) } else { Arrived::Canary };
+            self.leave(before.saturating_sub(self.left) + self.counted(frame));
+            return if follows > self.expect { self.gap(before) } else { Arrived::Canary };
         }
+        let before = self.left;
+        self.leave(self.counted(frame));
         if number < self.expect {
             return Arrived::Duplicate;
         }
         if number > self.expect {
-            return self.gap(now_ms);
+            return self.gap(before);
         }
         let Some((kept, cargo)) = self.waiting.pop_front() else { return Arrived::Foreign };
         self.waiting_bytes -= kept.len();
@@ -137,15 +152,13 @@ impl<C> Lane<C> {
         }
         self.expect += 1;
         self.cursor = self.cursor.max(self.expect);
-        self.inside = self.inside.saturating_sub(self.counted(&kept));
-        self.went_back_ms = None;
         Arrived::Next(frame.slice(NUMBER_BYTES..), cargo)
     }
 
     /// Everything that has not come out must go in again: the router is a new one. Says how many frames.
     pub(super) fn restart(&mut self, now_ms: u64) -> u64 {
         self.canary_ms = now_ms;
-        self.went_back_ms = None;
+        (self.injected, self.left) = (0, 0);
         self.go_back()
     }
 
@@ -172,19 +185,20 @@ impl<C> Lane<C> {
         self.waiting.len()
     }
 
-    fn gap(&mut self, now_ms: u64) -> Arrived<C> {
-        if self.went_back_ms.is_some_and(|at| now_ms.saturating_sub(at) < GO_BACK_PAUSE_MS) {
-            return Arrived::StillGap;
-        }
-        self.went_back_ms = Some(now_ms);
-        Arrived::Gap(self.go_back())
+    /// Something is missing before a frame that had so many bytes in front of it.
+    fn gap(&mut self, before: u64) -> Arrived<C> {
+        if before < self.in_vain { Arrived::StillGap } else { Arrived::Gap(self.go_back()) }
     }
 
     fn go_back(&mut self) -> u64 {
         let again = self.cursor - self.expect;
         self.cursor = self.expect;
-        self.inside = 0;
+        self.in_vain = self.injected;
         again
+    }
+
+    fn leave(&mut self, bytes: u64) {
+        self.left = self.injected.min(self.left + bytes);
     }
 
     fn counted(&self, frame: &Bytes) -> u64 {

@@ -7,7 +7,7 @@
 //! - [`door`](self) listens, speaks MQTT, authenticates, enforces rights and limits, knows who is connected, and
 //!   acknowledges a report only after the hub has taken it in ([`Receipt::taken`]).
 //! - `router` runs rumqttd's `Router` without any listener, with exactly two in-process links (door, hub), watches it with a
-//!   canary and builds a new one when it dies. It is the only file that names rumqttd.
+//!   canary and builds a new one when it dies. Only this part names rumqttd.
 //! - `lane` numbers what travels in one direction, keeps it until it came out of the router, and sends it again over a
 //!   rebuilt one: the router holds nothing that anyone needs.
 //! - `relay` carries messages among service accounts, and shows them what devices say and are told: past the bus.
@@ -20,6 +20,8 @@
 //! **A router thread that lives cannot be stopped** (it holds its own sender, rumqttd 0.20 `router/routing.rs`): after
 //! [`Broker::stop`] one idle thread named `router-0` and about a megabyte stay until the process ends. Tests should
 //! share brokers.
+//!
+#![doc = include_str!("protocol.md")]
 
 mod conn;
 mod core;
@@ -50,6 +52,7 @@ pub use self::{
     counters::Counters,
     door::codec,
     relay::{Change, Keeper, Kept, Memory, Stored},
+    router::Hang,
     settings::{AccountSettings, SettingError, Settings},
     tls::{Tls, TlsError},
 };
@@ -233,6 +236,10 @@ words! {
         ForeignTopic = "foreign_topic",
         /// What a 3.1.1 client published was not taken in: 3.1.1 has no code for that, so it is closed and may send it again.
         ReportRefused = "report_refused",
+        /// A QoS 1 report was not taken in within [`Settings::acknowledge_ms`]: the device may say it again, here or elsewhere.
+        Unacknowledged = "unacknowledged",
+        /// A 3.1.1 device's report is for a part of the hub that was set aside ([`Receipt::quarantined`]).
+        Quarantined = "quarantined",
         /// An account does not read what it has subscribed to with QoS 1, and nothing of that may be lost in silence.
         SlowReader = "slow_reader",
         /// A 3.1.1 account published what could not be retained: 3.1.1 has no code for that.
@@ -402,6 +409,14 @@ impl Broker {
     #[doc(hidden)]
     pub fn break_bus(&self) {
         self.core.down.poison();
+    }
+
+    /// Hangs the router until what is returned is dropped: it lives and does nothing, as one that loops or waits for ever.
+    /// `None` if there is none to hang at this moment.
+    #[doc(hidden)]
+    pub fn hang_bus(&self) -> Option<Hang> {
+        let hanger = core::lock(&self.core.hanger);
+        hanger.as_ref().and_then(|hang| hang().ok())
     }
 
     /// Makes the router deaf: it takes nothing in and gives nothing out, without being dead. To prove the canary.

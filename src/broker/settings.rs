@@ -39,10 +39,16 @@ pub struct Settings {
     /// bytes (wire protocol). A larger one closes its connection (v5: DISCONNECT 0x95; announced in CONNACK).
     pub packet_bytes_max: usize,
     /// Reports of one connection that have not been acknowledged, 1 to 1000. Default 10: announced as Receive Maximum in
-    /// v5. At it the connection is not read until one is acknowledged; TCP holds the device back.
+    /// v5. At it further ones wait until one is acknowledged; the connection is read on until `packet_bytes_max` bytes wait,
+    /// so that its pings are answered and its end is noticed, then TCP holds the device back.
     pub inflight_max: u16,
+    /// Milliseconds that a QoS 1 report may wait until it is taken in, 100 to 60 000. Default 5000: taking in is a matter of
+    /// microseconds, a hung router is rebuilt within two seconds, so this is a hub that is stuck. At it the connection is
+    /// closed (v5: DISCONNECT 0x89) and counted: the device knows that it has to say it again.
+    pub acknowledge_ms: u64,
     /// Bytes of reports in all that the hub has not taken in, at least 16 packets. Default 1 MiB: a busy home makes some
-    /// kilobytes a second, so this is a hub that is stuck. At it connections are not read until some are taken in.
+    /// kilobytes a second, so this is a hub that is stuck. At it reports wait until some are taken in, as with `inflight_max`: in
+    /// at most `packet_bytes_max` + 4096 bytes for each connection, 40 MiB for 5000 with the defaults.
     pub credit_bytes: usize,
     /// Bytes that wait to be written to one device, at least one packet. Default 8192. At it a command is
     /// [`Lost`](super::FromDevice::Lost) with `outbound_full`, and what the device sends is not read until it reads.
@@ -73,8 +79,8 @@ pub struct AccountSettings {
     /// QoS 1 messages that are not acknowledged, in each direction, 1 to 1000. Default 100. Announced as Receive Maximum in v5;
     /// at it the connection is not read. Towards the account the smaller of this and its own Receive Maximum counts.
     pub inflight_max: u16,
-    /// Subscriptions of one connection, 1 to 100 000. Default 4096: Home Assistant has some for each entity. At it a further one
-    /// hears SUBACK 0x97 (3.1.1: 0x80).
+    /// Subscriptions of one connection, 1 to 100 000. Default 4096: Home Assistant has some for each entity. All connections
+    /// together have four times as many at most. At it a further one hears SUBACK 0x97 (3.1.1: 0x80).
     pub subscriptions_max: usize,
     /// Bytes that wait for one connection, at least one packet. Default 4 MiB. At it QoS 0 messages are dropped and counted; for
     /// a QoS 1 message the connection is closed (v5: 0x97), because sessions do not outlive it and nothing is to be lost in
@@ -116,6 +122,7 @@ impl Default for Settings {
             packets_per_s: 1000,
             packet_bytes_max: 4096,
             inflight_max: 10,
+            acknowledge_ms: 5000,
             credit_bytes: 1 << 20,
             outbound_bytes_max: 8192,
             command_bytes_max: 256 << 10,
@@ -174,6 +181,7 @@ impl Settings {
             ("packet_bytes_max", packet, 256, 16_384),
             ("connect_bytes_max", self.connect_bytes_max, 64, packet),
             ("inflight_max", usize::from(self.inflight_max), 1, 1000),
+            ("acknowledge_ms", usize::try_from(self.acknowledge_ms).unwrap_or(usize::MAX), 100, 60_000),
             ("credit_bytes", self.credit_bytes, 16 * packet, mib_1024),
             ("outbound_bytes_max", self.outbound_bytes_max, packet, mib_1024),
             ("command_bytes_max", self.command_bytes_max, packet, mib_1024),

@@ -155,8 +155,14 @@ pub(super) async fn call(
     // A hub that was killed leaves its hub.json behind: that nobody answers there is all that is known.
     let client = mcp::Client::connect_as(&url, token().as_deref()).await.map_err(|error| no_hub(&error))?;
     let called = client.call(&tool, arguments.into()).await;
-    let tools = if called.is_err() { client.tools().await.ok() } else { None };
+    let tools = match &called {
+        Err(mcp::ClientError::Call(_)) => client.tools().await.ok(),
+        _ => None,
+    };
     client.close().await;
+    if let Err(gone @ mcp::ClientError::Gone { .. }) = &called {
+        return Err(no_hub(gone).into());
+    }
     if let Some(tools) = tools.filter(|tools| !tools.contains(&tool)) {
         let message = format!("the hub offers no tool {tool:?}; it offers {}", tools.join(", "));
         return Err(Failure { exit: Exit::Usage, message }.into());

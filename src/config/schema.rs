@@ -101,12 +101,15 @@ section! {
         /// Packets a second that one device may send over time, twice as many at once; 0 is without limit. At the limit its
         /// connection is not read for a moment; nothing is dropped.
         packets_per_s: u32 = 1_000, within(0, 100_000);
-        /// Reports of one device that may wait for their acknowledgement. At the limit its connection is not read
-        /// until some are taken in; nothing is dropped.
+        /// Reports of one device that may wait for their acknowledgement. At the limit its reports wait until some are taken
+        /// in; its pings are answered all the same, and nothing is dropped.
         inflight_max: u16 = 10, within(1, 1_000);
-        /// Bytes of reports of all devices together that may wait to be taken in. At the limit reading stops
-        /// everywhere until there is room; nothing is dropped.
+        /// Bytes of reports of all devices together that may wait to be taken in. At the limit reports wait everywhere until
+        /// there is room, at most packet_bytes_max + 4096 bytes of each device, then TCP holds it back; nothing is dropped.
         credit_bytes: usize = 1_048_576, within(36_864, 67_108_864);
+        /// How long a report may wait until it is taken in and acknowledged. Then its connection is closed, so that the device
+        /// knows that it has to say it again; only a hub that is stuck comes to that.
+        acknowledge_ms: u32 = 5_000, within(100, 60_000);
         /// Bytes that may wait to be written to one device. At the limit a command to it is lost, and its caller is told.
         outbound_bytes_max: usize = 8_192, within(2_304, 1_048_576);
         /// The longest keep-alive, seconds. A device that asks for more, or for none, gets this; one that is silent for 1.5 times
@@ -127,7 +130,8 @@ section! {
         /// QoS 1 messages of a connection that may wait for their acknowledgement, in each direction. At the limit the rest
         /// waits.
         inflight_max: u16 = 100, within(1, 1_000);
-        /// Subscriptions of one connection. One more is refused; Home Assistant has some for each entity.
+        /// Subscriptions of one connection; all together have four times as many at most. One more is refused; Home Assistant has
+        /// some for each entity.
         subscriptions_max: usize = 4_096, within(1, 100_000);
         /// Bytes that may wait for one connection. At the limit messages of QoS 0 are dropped and counted; for one of QoS 1
         /// the connection is closed, so that nothing is lost in silence.

@@ -44,7 +44,7 @@ use std::{
 pub use self::{
     accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof},
     authority::{Authority, AuthorityError, Made, NAMES_MAX, authority, make as make_certificate},
-    chosen::{CHOSEN_CHARS_MIN, Chosen},
+    chosen::{BadPassword, CHOSEN_CHARS_MIN, Chosen},
     credentials::{Credentials, DEVICES_MAX, Secret, device_names},
     endpoints::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
@@ -168,7 +168,7 @@ pub enum Error {
     TooManyAccounts,
     /// A password that somebody chose and that cannot be taken.
     #[error(transparent)]
-    Password(#[from] chosen::BadPassword),
+    Password(#[from] BadPassword),
     /// An access point of that name is there.
     #[error("there is an endpoint {0} already; remove it first with: truetwin endpoint remove {0}")]
     EndpointExists(String),

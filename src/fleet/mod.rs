@@ -22,7 +22,7 @@ use std::{
 };
 
 use dashmap::DashMap;
-use ractor::{ActorRef, RpcReplyPort, rpc::CallResult};
+use ractor::{ActorRef, MessagingErr, RpcReplyPort, rpc::CallResult};
 use tokio::sync::watch;
 
 use self::{
@@ -387,11 +387,15 @@ impl Fleet {
         self.inner.devices.iter().filter(|entry| aside(&entry.place.borrow())).count()
     }
 
-    /// Hands a message to a device's actor. Whether there is one.
-    pub(crate) fn tell(&self, device: &DeviceId, message: DeviceMsg) -> bool {
+    /// Hands a message to a device's actor, or back.
+    pub(crate) fn tell(&self, device: &DeviceId, message: DeviceMsg) -> Result<(), NotTold> {
         match self.place(device) {
-            Some(Place::Running(actor)) => actor.cast(message).is_ok(),
-            Some(Place::Restarting | Place::Quarantined) | None => false,
+            Some(Place::Running(actor)) => match actor.cast(message) {
+                Err(MessagingErr::SendErr(message)) => Err(NotTold::NotNow(Box::new(message))),
+                Ok(()) | Err(MessagingErr::ChannelClosed | MessagingErr::InvalidActorType) => Ok(()),
+            },
+            Some(Place::Quarantined) => Err(NotTold::Quarantined(Box::new(message))),
+            Some(Place::Restarting) | None => Err(NotTold::NotNow(Box::new(message))),
         }
     }
 
@@ -482,6 +486,14 @@ impl Fleet {
             Ok(CallResult::SenderError | CallResult::Timeout) | Err(_) => Err(Error::Stopping),
         }
     }
+}
+
+/// A message that nobody took, and why.
+pub(crate) enum NotTold {
+    /// The device was set aside: nobody will take it before somebody has looked.
+    Quarantined(Box<DeviceMsg>),
+    /// There is no actor at this moment, or no such device.
+    NotNow(Box<DeviceMsg>),
 }
 
 /// Why a call has no answer of its actor.

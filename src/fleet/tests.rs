@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod receipts;
+mod stalled;
 mod together;
 
 use std::{
@@ -21,6 +23,7 @@ use crate::{
     device::{Context, DeviceMsg},
     dialect::native::Identity,
     ingress::Ingress,
+    journal::Journal,
     metrics::Metrics,
     names::{Label, Name, Thing},
     property::{DeviceId, Evidence, Value},
@@ -43,7 +46,7 @@ async fn a_crashed_actor_is_restarted_withdraws_what_was_in_flight_and_its_calle
     let fan_call = hub.call("fan");
     let op = lamp.next("set").await["op"].clone();
     let fan_op = fan.next("set").await;
-    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash));
+    assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash).is_ok());
     let Reply::Settled(settled) = lamp_call.await.unwrap() else { panic!("it had begun") };
     assert_eq!(settled.outcome, Outcome::Interrupted);
     assert_eq!(settled.reason, Some(Reason::ActorRestarted));
@@ -95,12 +98,7 @@ async fn an_actor_that_cannot_stop_crashing_is_quarantined_and_calls_are_refused
     let hub = Hub::start(Limits { restarts_max: 2, restarts_within: Duration::from_secs(600) }).await;
     let _lamp = hub.board("lamp", Manner::Silent).await;
     let mut fan = hub.board("fan", Manner::Silent).await;
-    for _ in 0..3 {
-        hub.fleet.running(&id("lamp"), soon()).await.expect("not yet quarantined").cast(DeviceMsg::Crash).unwrap();
-        hub.fleet.left_behind(&id("lamp")).await;
-    }
-    let mut place = hub.fleet.inner.devices.get(&id("lamp")).unwrap().place.subscribe();
-    place.wait_for(|place| matches!(place, super::Place::Quarantined)).await.unwrap();
+    hub.quarantine("lamp", 3).await;
     assert_eq!(hub.call("lamp").await.unwrap(), Reply::Refused(Refusal::Quarantined));
     assert_eq!(hub.fleet.quarantined(), 1);
     let call = hub.call("fan");
@@ -259,17 +257,21 @@ impl Hub {
     }
 
     async fn start_with(limits: Limits, config: Config) -> Self {
-        Self::start_recording(limits, config, None).await
+        Self::start_on(limits, config, |context| context).await
     }
 
     async fn start_recording(limits: Limits, config: Config, recorder: Option<Arc<Recorder>>) -> Self {
+        Self::start_on(limits, config, |context| context.with_recorder(recorder)).await
+    }
+
+    async fn start_on(limits: Limits, config: Config, with: impl FnOnce(Context) -> Context) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (broker, heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await.unwrap();
         let (started, metrics) = (Instant::now(), Metrics::new());
         let heartbeat = Duration::from_secs(10);
         let identity = Identity { hub: "hub".into(), epoch: 1, heartbeat, started };
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
-        let fleet = Fleet::start(Arc::new(context.with_recorder(recorder)), limits).await.unwrap();
+        let fleet = Fleet::start(Arc::new(with(context)), limits).await.unwrap();
         let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config), Arc::default());
         tokio::spawn(ingress.run(heard));
         Self { fleet, broker, metrics }
@@ -284,6 +286,17 @@ impl Hub {
             tokio::task::yield_now().await;
         }
         board
+    }
+
+    /// Crashes a device's actor, the last time for good.
+    async fn quarantine(&self, name: &str, crashes: usize) {
+        for _ in 0..crashes {
+            let actor = self.fleet.running(&id(name), soon()).await.expect("not yet quarantined");
+            actor.cast(DeviceMsg::Crash).unwrap();
+            self.fleet.left_behind(&id(name)).await;
+        }
+        let mut place = self.fleet.inner.devices.get(&id(name)).unwrap().place.subscribe();
+        place.wait_for(|place| matches!(place, super::Place::Quarantined)).await.unwrap();
     }
 
     /// A caller wants something of the lamp.

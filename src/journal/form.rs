@@ -49,6 +49,11 @@ impl Clock {
         }
     }
 
+    /// How long ago a moment of Unix milliseconds is; what is told to lie ahead is now.
+    pub fn since(&self, unix_ms: i64) -> Duration {
+        self.now.saturating_duration_since(self.at(unix_ms))
+    }
+
     /// Unix milliseconds as a moment; what is longer ago than this machine runs is as long ago as can be said.
     pub fn at(&self, unix_ms: i64) -> Instant {
         let ahead = unix_ms.saturating_sub(self.unix_ms);
@@ -116,10 +121,17 @@ struct HeldForm {
     valid_until_ms: Option<i64>,
     #[serde(default)]
     sent: u32,
+    // Rows of before it was kept: what is otherwise then counts as somebody's, as it did.
+    #[serde(default = "yes")]
+    came_true: bool,
     #[serde(default)]
     overridden: bool,
     #[serde(default)]
     blocked: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Names of properties.
@@ -289,6 +301,7 @@ pub fn held(held: &Held, clock: Clock) -> String {
         since_ms: clock.ms(kept.since),
         valid_until_ms: kept.valid_until.map(|at| clock.ms(at)),
         sent: kept.sent,
+        came_true: kept.came_true,
         overridden: kept.overridden,
         blocked: kept.blocked,
     };
@@ -306,6 +319,7 @@ pub fn held_of(json: &str, clock: Clock, epoch: u32) -> Option<Held> {
             since: clock.at(form.since_ms),
             valid_until: form.valid_until_ms.map(|at| clock.at(at)),
             sent: form.sent,
+            came_true: form.came_true,
             overridden: form.overridden,
             blocked: form.blocked,
         },

@@ -186,6 +186,12 @@ impl Journal {
         Ok((Self { waiting, counters }, recovered, Running { writer, checkpoint }))
     }
 
+    /// A journal on a disk that takes nothing and refuses nothing.
+    #[cfg(test)]
+    pub(crate) fn stalled() -> Self {
+        Self { waiting: Arc::new(Waiting::new()), counters: Arc::default() }
+    }
+
     /// Keeps entries in one commit, behind all that was given before. The receiver hears once they are kept; it may be dropped.
     ///
     /// # Errors

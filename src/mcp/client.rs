@@ -1,10 +1,13 @@
 //! A small MCP client: what `truetwin call`, `truetwin demo` and the bridge speak to a running hub with.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rmcp::{
     ClientHandler, RoleClient, ServiceError,
-    model::{CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, JsonObject},
+    model::{
+        CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
+        JsonObject, PingRequest,
+    },
     service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService},
     transport::{
         StreamableHttpClientTransport,
@@ -12,6 +15,17 @@ use rmcp::{
     },
 };
 use serde_json::Value as Json;
+
+/// How often a hub that has not answered yet is asked whether it is there, and how long it may take to say so: the SDK waits for
+/// ever for one that died in the middle of a call, and says so of one that began anew only when it is asked something.
+const PROBE_EVERY: Duration = Duration::from_secs(5);
+const PROBE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a call may take: a hub answers in 10 minutes at the latest (`timing.answer_by_ms`), however it is configured.
+const CALL_WITHIN: Duration = Duration::from_secs(605);
+
+/// How long a goodbye may take.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a hub could not be spoken to.
 #[derive(Debug, thiserror::Error)]
@@ -41,11 +55,22 @@ pub enum ClientError {
     /// The call was refused as such (an unknown tool), or the connection broke.
     #[error("{0}")]
     Call(Box<ServiceError>),
+    /// The hub stopped answering, or began anew, in the middle of a call.
+    #[error(
+        "the hub at {url} does not answer any more: whether {tool} was carried out is not known; look, before it is tried again"
+    )]
+    Gone {
+        /// The address.
+        url: String,
+        /// What was called.
+        tool: String,
+    },
 }
 
 /// A connection to a hub.
 #[derive(Debug)]
 pub struct Client {
+    url: String,
     running: RunningService<RoleClient, ClientConfig>,
 }
 
@@ -75,7 +100,8 @@ impl Client {
     /// As [`Client::connect`]; [`ClientError::Token`] if the hub does not take the token.
     pub async fn connect_as(url: &str, token: Option<&str>) -> Result<Self, ClientError> {
         let this = ClientConfig::new(ClientCapabilities::default(), this_client());
-        Ok(Self { running: connect(url, token, this, ClientLifecycleMode::Initialize).await? })
+        let running = connect(url, token, this, ClientLifecycleMode::Initialize).await?;
+        Ok(Self { url: url.to_owned(), running })
     }
 
     /// The names of the tools that the hub offers.
@@ -91,16 +117,38 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError::Arguments`] if the arguments are no object; [`ClientError::Call`] if there is no such tool or
-    /// the connection broke. A tool that failed is no error here: see [`Called::is_error`].
+    /// the connection broke; [`ClientError::Gone`] if the hub died or hangs while it was waited for. A tool that failed is no
+    /// error here: see [`Called::is_error`].
     pub async fn call(&self, tool: &str, arguments: Json) -> Result<Called, ClientError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(object(arguments)?);
-        let result = self.running.call_tool(params).await.map_err(call_error)?;
-        Ok(Called::from(result))
+        let called = tokio::select! {
+            // What was answered counts, whatever became of the hub since.
+            biased;
+            called = self.running.call_tool(params) => Some(called),
+            () = self.stops_answering() => None,
+        };
+        match called {
+            Some(Ok(called)) => Ok(Called::from(called)),
+            Some(Err(error)) if !began_anew(&error) => Err(call_error(error)),
+            Some(Err(_)) | None => Err(ClientError::Gone { url: self.url.clone(), tool: tool.to_owned() }),
+        }
     }
 
-    /// Ends the session.
+    /// Comes back once the hub is not there any more, or has had all the time that it may take.
+    async fn stops_answering(&self) {
+        let by = tokio::time::Instant::now() + CALL_WITHIN;
+        while tokio::time::Instant::now() < by {
+            tokio::time::sleep(PROBE_EVERY).await;
+            let ping = self.running.send_request(ClientRequest::PingRequest(PingRequest::default()));
+            if !matches!(tokio::time::timeout(PROBE_WITHIN, ping).await, Ok(Ok(_))) {
+                break;
+            }
+        }
+    }
+
+    /// Ends the session; a hub that is not there any more has ended it already.
     pub async fn close(self) {
-        let _ended_either_way = self.running.cancel().await;
+        let _ended_either_way = tokio::time::timeout(CLOSE_WITHIN, self.running.cancel()).await;
     }
 }
 
@@ -161,6 +209,12 @@ fn object(arguments: Json) -> Result<JsonObject, ClientError> {
         Json::String(_) => Err(ClientError::Arguments("a text")),
         Json::Array(_) => Err(ClientError::Arguments("an array")),
     }
+}
+
+/// Whether the hub has begun anew since the call: the SDK opens a new session then, and has no kind of error of its own for what
+/// had been asked in the old one.
+fn began_anew(error: &ServiceError) -> bool {
+    matches!(error, ServiceError::McpError(told) if told.message.contains("re-initialized"))
 }
 
 fn call_error(error: ServiceError) -> ClientError {

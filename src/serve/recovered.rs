@@ -88,7 +88,8 @@ impl Found {
         for row in &recovered.operations {
             match form::operation_of(&row.json) {
                 // Its caller was told that it is at work, and its end was never written.
-                Some((caller, settled)) if ledger::is_open(&settled) => {
+                Some((caller, mut settled)) if ledger::is_open(&settled) => {
+                    settled.elapsed += clock.since(row.at_ms);
                     let hears = Hears::Told { outcome: settled.outcome, at: clock.at(row.at_ms) };
                     found.of(&settled.device.clone()).in_flight.push(Left { caller, hears, settled });
                 }
@@ -102,7 +103,10 @@ impl Found {
         }
         for row in &recovered.admitted {
             match form::left_of(&row.json) {
-                Some(left) => found.of(&left.settled.device.clone()).in_flight.push(left),
+                Some(mut left) => {
+                    left.settled.elapsed = clock.since(row.at_ms);
+                    found.of(&left.settled.device.clone()).in_flight.push(left);
+                }
                 None => unreadable += 1,
             }
         }

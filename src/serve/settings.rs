@@ -41,6 +41,7 @@ pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
         connections_max: mqtt.connections_max,
         connections_per_address_max: mqtt.connections_per_address_max,
         handshake_ms: mqtt.handshake_ms.into(),
+        acknowledge_ms: mqtt.acknowledge_ms.into(),
         tls_handshake_ms: mqtt.tls_handshake_ms.into(),
         handshakes_max: mqtt.handshakes_max,
         handshakes_per_address_max: mqtt.handshakes_per_address_max,

@@ -236,14 +236,14 @@ impl Twin {
         let Some(operation) = self.operations.get_mut(op) else { return };
         if away && operation.online_by.is_some_and(|by| by <= now) {
             let refusal = self.offline(now);
-            return self.refuse_waiting(op, &refusal);
+            return self.refuse_waiting(now, op, &refusal);
         }
         if operation.base_by.is_some_and(|by| by <= now) {
             let property = operation.property.clone();
             if operation.asks_verifier() {
-                return self.refuse_unverified(op);
+                return self.refuse_unverified(now, op);
             }
-            return self.refuse_waiting(op, &Refusal::StateUnknown { property });
+            return self.refuse_waiting(now, op, &Refusal::StateUnknown { property });
         }
         operation.online_by = operation.online_by.filter(|by| *by > now);
         // It is the device that is away, not the limit that is short.
@@ -251,19 +251,21 @@ impl Twin {
             true => self.offline(now),
             false => Refusal::DeadlineTooShort { needed: operation.allowance + self.settings.begin_min },
         };
-        self.refuse_late(op, now + Duration::from_nanos(1), &refusal);
+        self.refuse_late(now, op, now + Duration::from_nanos(1), &refusal);
     }
 
     /// Refuses those callers of an operation that was not sent whose limit lies before `by`: it goes on for the others,
     /// under the id of the first of them, so that no id of one who was refused ever reaches the device.
-    pub(super) fn refuse_late(&mut self, op: &OpId, by: Instant, refusal: &Refusal) {
+    pub(super) fn refuse_late(&mut self, now: Instant, op: &OpId, by: Instant, refusal: &Refusal) {
         let Some(operation) = self.operations.get_mut(op) else { return };
         let (late, rest): (Vec<Waiter>, Vec<Waiter>) =
             std::mem::take(&mut operation.waiters).into_iter().partition(|w| w.waits() && w.expires_at < by);
         operation.waiters = rest;
         if !late.is_empty() {
+            let property = operation.property.clone();
             self.refuse_all(&late, refusal);
             self.go_on_unsent(op);
+            self.held_refused(now, &property, &late);
         }
     }
 
@@ -301,13 +303,14 @@ impl Twin {
             return self.give_up(now, op, Outcome::Interrupted, reason);
         }
         let refusal = if self.line.bus_down { Refusal::BrokerDown } else { self.offline(now) };
-        self.refuse_waiting(op, &refusal);
+        self.refuse_waiting(now, op, &refusal);
     }
 
     /// Ends an operation of which nothing reached the device, and tells those who still wait.
-    pub(super) fn refuse_waiting(&mut self, op: &OpId, refusal: &Refusal) {
+    pub(super) fn refuse_waiting(&mut self, now: Instant, op: &OpId, refusal: &Refusal) {
         if let Some(operation) = self.forget(op) {
-            self.drop_held(&operation);
+            self.held_in_vain(now, &operation, refusal);
+            self.held_refused(now, &operation.property, &operation.waiters);
             self.refuse_all(&operation.waiters, refusal);
         }
     }

@@ -7,13 +7,12 @@ use crate::{
     property::{Class, Property, PropertyName, Value},
     twin::{
         Twin,
-        input::{Cause, Effect},
         ledger::SENT_STEP,
         operation::Operation,
-        reported::Change,
+        record::seen_by,
         waiter::{Hears, Waiter},
         wish::{CallerId, Target, Wish},
-        words::{HeldState, HeldWish, OpId, Outcome, Reason, Reply, Settled},
+        words::{HeldState, HeldWish, OpId, Outcome, Reason, Refusal, Reply, Settled},
     },
 };
 
@@ -42,8 +41,14 @@ pub struct Held {
     pub(crate) next_at: Instant,
     /// It is so, as far as is known; or the device has its own way.
     pub(crate) met: bool,
-    /// It was wished while the device was away: its first operation is still to come, and its caller was told so.
-    pub(crate) stored: Option<(Waiter, Instant)>,
+    /// It has come true since it was wished, and the device has not lost it by itself: what is otherwise was changed by
+    /// somebody. Before that, that it is otherwise is why it is wished.
+    pub(crate) came_true: bool,
+    /// What was held before, in case that the caller of this one is refused.
+    pub(crate) before: Option<Box<Held>>,
+    /// It was wished while the device was away: its first operation is still to come, and its callers were told so. Empty: it
+    /// was not, or that has been sent.
+    pub(crate) stored: Vec<Waiter>,
     /// Somebody at the device has changed it, and that counts.
     pub(crate) overridden: bool,
     /// It does not fit the description any more: kept, shown, never sent (semantics 2.7).
@@ -68,10 +73,20 @@ impl Twin {
         }
         let mut waiter = waiter.clone();
         waiter.hears = Hears::Told { outcome: Outcome::Working, at: now };
-        self.hold(now, &operation, wish.valid_for);
-        if let Some(held) = self.held.get_mut(&wish.property) {
-            held.stored = Some((waiter, now));
-            held.reason = Some(Reason::Offline);
+        // Whoever wished the same before is told of the same operation.
+        let joins = |held: &&mut Held| {
+            let some = 1..self.settings.joined_max;
+            some.contains(&held.stored.len()) && Some(&held.value) == operation.wish.as_ref()
+        };
+        if let Some(held) = self.held.get_mut(&wish.property).filter(joins) {
+            waiter.behind = now.saturating_duration_since(held.since);
+            held.stored.push(waiter);
+        } else {
+            self.hold(now, &operation, wish.valid_for);
+            if let Some(held) = self.held.get_mut(&wish.property) {
+                held.stored = vec![waiter];
+                held.reason = Some(Reason::Offline);
+            }
         }
         let mut settled = self.so_far(now, &operation);
         settled.reason = Some(Reason::Offline);
@@ -87,31 +102,49 @@ impl Twin {
     pub(super) fn hold(&mut self, now: Instant, operation: &Operation, valid_for: Option<Duration>) {
         let held = operation.spec.as_ref().is_some_and(|spec| spec.class == Class::Held);
         let (true, Some(value)) = (held, operation.wish.clone()) else { return };
-        let held = Held {
-            value,
-            op: operation.op.clone(),
-            since: now,
-            valid_until: valid_for.map(|time| now + time),
-            attempts: 0,
-            sent: 0,
-            next_at: now,
-            met: false,
-            stored: None,
-            overridden: false,
-            blocked: false,
-            reason: None,
-        };
+        let until = valid_for.map(|time| now + time);
+        let old = self.held.remove(&operation.property);
+        if let Some(old) = &old {
+            self.end_stored(now, &operation.property, old, &value);
+        }
+        let before = old.and_then(|old| match old.op == operation.op || self.may_be_refused(&old.op) {
+            // Only one is remembered: should that one be refused, it was none.
+            true => old.before,
+            false => Some(Box::new(Held { before: None, stored: Vec::new(), ..old })),
+        });
+        let held = Held { before, ..Held::new(value, operation.op.clone(), now, until) };
         self.held.insert(operation.property.clone(), held);
+    }
+
+    /// A wish that was stored gives way to a newer one: its callers, who were told that it is to come, are owed that it does not.
+    fn end_stored(&mut self, now: Instant, name: &PropertyName, old: &Held, by: &Value) {
+        if let Some(mut operation) = old.operation(name) {
+            let op = operation.op.clone();
+            operation.superseded_by = Some(by.clone());
+            self.operations.insert(op.clone(), operation);
+            self.end(now, &op, Outcome::Superseded, None);
+        }
+    }
+
+    /// Whether the caller of a wish waits, and nothing of it has reached the device.
+    fn may_be_refused(&self, op: &OpId) -> bool {
+        let of = |o: &&Operation| o.waiters.iter().any(|waiter| waiter.op == *op && waiter.waits());
+        self.operations.values().find(of).is_some_and(|operation| !operation.reached)
     }
 
     /// An operation ended: the held wish that it was for is true now, or is tried again after a pause.
     pub(super) fn held_ended(&mut self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) {
         let Some(held) = self.held.get_mut(&operation.property) else { return };
-        if operation.wish.as_ref() != Some(&held.value) || held.overridden {
+        if operation.wish.as_ref() != Some(&held.value) {
+            // What another wish was carried out for may not be so any more.
+            if operation.sent() && !self.slots.contains_key(&operation.property) {
+                self.compare_held(now, &operation.property);
+            }
             return;
         }
-        held.stored = None;
+        held.stored.clear();
         held.met = outcome.is_success();
+        held.came_true |= held.met;
         held.reason = reason.filter(|_| !held.met);
         held.attempts = if held.met { 0 } else { held.attempts.saturating_add(1) };
         held.next_at = now + pause(&held.op, held.attempts);
@@ -142,11 +175,47 @@ impl Twin {
         }
     }
 
-    /// The caller of a wish was refused: nothing moves for it, not later either.
-    pub(super) fn drop_held(&mut self, operation: &Operation) {
-        let named = |held: &Held| operation.waiters.iter().any(|waiter| waiter.op == held.op && waiter.waits());
-        if self.held.get(&operation.property).is_some_and(named) {
-            self.held.remove(&operation.property);
+    /// Callers were refused: nothing moves for them, not later either. What others wish is held then, or what was held before.
+    pub(super) fn held_refused(&mut self, now: Instant, name: &PropertyName, refused: &[Waiter]) {
+        let Some(held) = self.held.get_mut(name) else { return };
+        if !refused.iter().any(|waiter| waiter.op == held.op && waiter.waits()) {
+            return;
+        }
+        let before = held.before.take();
+        self.held.remove(name);
+        let slot = self.slots.get(name).into_iter().flatten().rev();
+        // One that nobody waits for is for what was held before.
+        let somebodys = |o: &&Operation| o.superseded_by.is_none() && o.waiters.iter().any(|w| w.hears != Hears::Gone);
+        let mut others = slot.filter_map(|op| self.operations.get(op)).filter(somebodys);
+        let wished = |other: &Operation| {
+            let until = other.valid_for.map(|time| other.admitted_at + time);
+            Some(Held::new(other.wish.clone()?, other.op.clone(), other.admitted_at, until))
+        };
+        if let Some(held) = others.find_map(wished) {
+            self.held.insert(name.clone(), Held { before, ..held });
+        } else if let Some(before) = before {
+            self.held.insert(name.clone(), *before);
+            self.compare_held(now, name);
+        }
+    }
+
+    /// A sending that nobody waits for came to nothing before it reached the device: it is tried again after a pause.
+    pub(super) fn held_in_vain(&mut self, now: Instant, operation: &Operation, refusal: &Refusal) {
+        let Some(held) = self.held.get_mut(&operation.property) else { return };
+        if operation.unheard() && operation.wish.as_ref() == Some(&held.value) {
+            held.attempts = held.attempts.saturating_add(1);
+            held.next_at = now + pause(&held.op, held.attempts);
+            held.reason = reason_of(refusal).or(held.reason);
+        }
+    }
+
+    /// A held wish that is not as the device told last is sent.
+    fn compare_held(&mut self, now: Instant, name: &PropertyName) {
+        let property = self.description.as_ref().and_then(|description| description.property(name));
+        let (Some(property), Some(held)) = (property, self.held.get_mut(name)) else { return };
+        let is = self.reported.get(name).is_some_and(|known| property.same(&known.value, &held.value));
+        if !is {
+            (held.met, held.next_at) = (false, now);
         }
     }
 
@@ -165,64 +234,29 @@ impl Twin {
             held.sent += 1;
             // Should it come to nothing at once, it is not tried again at once.
             held.next_at = now + pause(&held.op, held.attempts.saturating_add(1));
-            let (waiter, admitted_at) = match held.stored.take() {
-                Some((waiter, since)) => (Waiter { expires_at: by, ..waiter }, since),
-                None => (nobody(&held.op, held.sent, by), now),
+            let again = || {
+                let target = Target::To(held.value.clone());
+                Operation::new(now, 0, nobody(&held.op, held.sent, by), name.clone(), target)
             };
-            let target = Target::To(held.value.clone());
+            let mut operation = held.operation(&name).unwrap_or_else(again);
+            held.stored.clear();
             self.arrivals += 1;
-            let mut operation = Operation::new(admitted_at, self.arrivals, waiter, name.clone(), target);
+            operation.number = self.arrivals;
+            operation.stage_ends_at = by;
+            operation.waiters.iter_mut().for_each(|waiter| waiter.expires_at = by);
             let placed = self.fit(&mut operation, &property).and_then(|()| self.place(now, operation));
-            if placed.is_err()
-                && let Some(held) = self.held.get_mut(&name)
-            {
+            if let (Err(refusal), Some(held)) = (placed, self.held.get_mut(&name)) {
                 held.attempts = held.attempts.saturating_add(1);
+                held.reason = reason_of(&refusal).or(held.reason);
             }
         }
         any
     }
 
-    /// Values changed that no operation was about: whoever changed them has the last word, unless the device did it by
-    /// itself in starting or for want of the hub (semantics 6.2).
-    pub(super) fn note_drift(&mut self, now: Instant, changes: &[Change], cause: Cause, rebooted: bool) {
-        let Some(description) = self.description.clone() else { return };
-        for change in changes {
-            let busy = self.slots.contains_key(&change.property);
-            let (Some(held), Some(property)) =
-                (self.held.get_mut(&change.property).filter(|_| !busy), description.property(&change.property))
-            else {
-                continue;
-            };
-            if property.same(&held.value, &change.to) || held.stored.is_some() || held.blocked {
-                continue;
-            }
-            let by_itself = rebooted
-                || match cause {
-                    Cause::Boot | Cause::Failsafe | Cause::Command => true,
-                    Cause::Local | Cause::Periodic | Cause::Query | Cause::Unknown => false,
-                };
-            held.met = !by_itself;
-            if !by_itself {
-                held.value = change.to.clone();
-                held.overridden = true;
-                held.reason = None;
-                let property = change.property.clone();
-                self.effects.push_back(Effect::LocalOverride { property });
-            } else if held.attempts == 0 {
-                held.next_at = now;
-            }
-        }
-    }
-
     /// After a hello: what is not as it is held is sent again, whatever the device did meanwhile.
     pub(super) fn hold_on_hello(&mut self, now: Instant) {
-        let Some(description) = self.description.clone() else { return };
-        for (name, held) in &mut self.held {
-            let Some(property) = description.property(name) else { continue };
-            let is = self.reported.get(name).is_some_and(|known| property.same(&known.value, &held.value));
-            if !is {
-                (held.met, held.next_at) = (false, now);
-            }
+        for name in self.held.keys().cloned().collect::<Vec<_>>() {
+            self.compare_held(now, &name);
         }
     }
 
@@ -264,11 +298,12 @@ impl Twin {
 
     /// The stored wish of that operation, as its caller was told.
     pub(super) fn stored(&self, now: Instant, op: &OpId) -> Option<Settled> {
-        let of = |held: &&Held| held.stored.as_ref().is_some_and(|(waiter, _)| waiter.op == *op);
-        let (name, held) = self.held.iter().find(|(_, held)| of(held))?;
-        let (waiter, since) = held.stored.clone()?;
-        let operation = Operation::new(since, 0, waiter, name.clone(), Target::To(held.value.clone()));
-        let mut settled = self.so_far(now, &operation);
+        let waits = |(name, held): (&PropertyName, &Held)| {
+            let waiter = held.stored.iter().find(|waiter| waiter.op == *op)?.clone();
+            Some((held.operation(name)?, waiter))
+        };
+        let (operation, waiter) = self.held.iter().find_map(waits)?;
+        let mut settled = seen_by(&self.so_far(now, &operation), &waiter);
         settled.reason = Some(Reason::Offline);
         Some(settled)
     }
@@ -287,6 +322,8 @@ pub struct Kept {
     pub valid_until: Option<Instant>,
     /// How often it was sent: part of the ids of its operations, so that none comes twice.
     pub sent: u32,
+    /// It has come true, and the device has not lost it by itself.
+    pub came_true: bool,
     /// Somebody at the device has changed it, and that counts.
     pub overridden: bool,
     /// It does not fit the description.
@@ -294,32 +331,48 @@ pub struct Kept {
 }
 
 impl Held {
-    /// What of it outlives the hub.
-    pub fn kept(&self) -> Kept {
-        let Self { value, op, since, valid_until, sent, overridden, blocked, .. } = self.clone();
-        Kept { value, op, since, valid_until, sent, overridden, blocked }
-    }
-
-    /// Goes on after the hub began anew: it is wanted until the device says that it is so (semantics 5.8). The ids of its
-    /// sendings are derived from their number, so that begins beyond all that can have been sent before: `epoch` grows with
-    /// each start of the hub, also where what was written last is lost.
-    pub fn resumed(kept: Kept, now: Instant, epoch: u32) -> Self {
-        let Kept { value, op, since, valid_until, sent, overridden, blocked } = kept;
-        let sent = sent.saturating_add(SENT_STEP).max(epoch.saturating_mul(SENDINGS_OF_A_RUN));
+    /// A wish that nothing was done for yet.
+    pub(super) fn new(value: Value, op: OpId, since: Instant, valid_until: Option<Instant>) -> Self {
         Self {
             value,
             op,
             since,
             valid_until,
             attempts: 0,
-            sent,
-            next_at: now,
-            met: overridden,
-            stored: None,
-            overridden,
-            blocked,
+            sent: 0,
+            next_at: since,
+            met: false,
+            came_true: false,
+            before: None,
+            stored: Vec::new(),
+            overridden: false,
+            blocked: false,
             reason: None,
         }
+    }
+
+    /// The first operation of a wish that was stored.
+    fn operation(&self, name: &PropertyName) -> Option<Operation> {
+        let first = self.stored.first()?.clone();
+        let mut operation = Operation::new(self.since, 0, first, name.clone(), Target::To(self.value.clone()));
+        operation.waiters.clone_from(&self.stored);
+        Some(operation)
+    }
+
+    /// What of it outlives the hub.
+    pub fn kept(&self) -> Kept {
+        let Self { value, op, since, valid_until, sent, came_true, overridden, blocked, .. } = self.clone();
+        Kept { value, op, since, valid_until, sent, came_true, overridden, blocked }
+    }
+
+    /// Goes on after the hub began anew: it is wanted until the device says that it is so (semantics 5.8). The ids of its
+    /// sendings are derived from their number, so that begins beyond all that can have been sent before: `epoch` grows with
+    /// each start of the hub, also where what was written last is lost.
+    pub fn resumed(kept: Kept, now: Instant, epoch: u32) -> Self {
+        let Kept { value, op, since, valid_until, sent, came_true, overridden, blocked } = kept;
+        let sent = sent.saturating_add(SENT_STEP).max(epoch.saturating_mul(SENDINGS_OF_A_RUN));
+        let fresh = Self::new(value, op, since, valid_until);
+        Self { sent, next_at: now, met: overridden, came_true, overridden, blocked, ..fresh }
     }
 
     fn wants(&self) -> bool {
@@ -339,6 +392,14 @@ impl Held {
             (_, _, _, true) => HeldState::Pursued,
         }
     }
+}
+
+/// Why a sending came to nothing before it reached the device, in the words of operations.
+fn reason_of(refusal: &Refusal) -> Option<Reason> {
+    if matches!(refusal, Refusal::BrokerDown) {
+        return Some(Reason::BrokerDown);
+    }
+    matches!(refusal, Refusal::Offline { .. } | Refusal::HubJustStarted).then_some(Reason::ConnectionLost)
 }
 
 /// The caller of an operation that nobody asked for just now.

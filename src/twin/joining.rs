@@ -171,7 +171,7 @@ impl Twin {
         let description = self.description.clone().unwrap_or_default();
         for mut operation in waiting {
             operation.base_by = None;
-            let waiters = operation.waiters.clone();
+            let (waiters, property) = (operation.waiters.clone(), operation.property.clone());
             // Only now it is known whether it is a set point.
             let unknown = operation.spec.is_none() && !operation.is_run();
             let fits = match operation.is_run() {
@@ -183,6 +183,7 @@ impl Twin {
                 false => self.place(now, operation),
             });
             if let Err(refusal) = placed {
+                self.held_refused(now, &property, &waiters);
                 self.refuse_all(&waiters, &refusal);
             }
         }

@@ -38,6 +38,7 @@
 
 mod action;
 pub mod admission;
+mod changed;
 mod drift;
 mod evidence;
 pub mod held;
@@ -404,7 +405,7 @@ impl Twin {
                     self.send(input::Command::Withdraw { op: op.clone() });
                     self.end(now, &op, outcome, reason);
                 }
-                false => self.refuse_waiting(&op, refusal),
+                false => self.refuse_waiting(now, &op, refusal),
             }
         }
         for op in std::mem::take(&mut self.questions).into_keys() {

@@ -46,6 +46,8 @@ pub enum Planted {
     FailedForUnknown,
     /// An operation is told to the caller of another (against 4.8).
     ToldToAnother,
+    /// What an own operation did unnoticed counts as a person's touch (against 6.2).
+    OwnIsLocal,
 }
 
 impl Planted {
@@ -71,6 +73,7 @@ impl Planted {
         Self::StageOffByOne,
         Self::FailedForUnknown,
         Self::ToldToAnother,
+        Self::OwnIsLocal,
     ];
 }
 

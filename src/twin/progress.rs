@@ -47,6 +47,7 @@ impl Twin {
                 } else {
                     self.finish_recorded(report.seq, op, *result);
                 }
+                self.note_late_drive(now, op, &merged);
                 if *result == ActionResult::Completed {
                     // Its word is the first check; only a pin read in the report is the second as well.
                     self.note_late(now, report.seq, &[op], Evidence::Pin);

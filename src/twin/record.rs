@@ -25,6 +25,8 @@ use crate::{
 pub(super) struct Record {
     pub(super) settled: Settled,
     pub(super) admitted_at: Instant,
+    /// Its place in the order of arrival; 0: of an earlier actor.
+    pub(super) number: u64,
     /// Who it was for, and what each was told (semantics 4.3, 6.3).
     pub(super) waiters: Vec<Waiter>,
     pub(super) ended_at: Instant,
@@ -116,6 +118,7 @@ impl Twin {
         let record = Record {
             settled,
             admitted_at: operation.admitted_at,
+            number: operation.number,
             waiters: operation.waiters,
             ended_at: now,
             // What was to be measured is not done by the device's own word.
@@ -249,6 +252,9 @@ impl Twin {
         }
         settled.outcome = Outcome::Interrupted;
         settled.reason = reason;
+        // A set point is wished all the same, and sent again; for those who were told nothing that is no news later.
+        let told = waiters.iter().any(|waiter| waiter.told().is_some());
+        settled.kept = told && self.pursues(&settled.property, settled.wish.as_ref());
         self.effects.push_back(Effect::Ended {
             outcome: settled.outcome,
             stage: settled.stage,
@@ -263,6 +269,7 @@ impl Twin {
         let required = if verified { Evidence::Sensor } else { own_word };
         self.remember(Record {
             admitted_at: now.checked_sub(settled.elapsed).unwrap_or(now),
+            number: 0,
             waiters,
             ended_at: now,
             required,
@@ -281,6 +288,7 @@ impl Twin {
         let waiter = Waiter { op: settled.op.clone(), caller, behind: Duration::ZERO, expires_at: ended_at, hears };
         self.remember(Record {
             admitted_at: ended_at.checked_sub(settled.elapsed).unwrap_or(ended_at),
+            number: 0,
             waiters: vec![waiter],
             ended_at,
             required: Evidence::Sensor,

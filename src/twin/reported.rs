@@ -38,6 +38,9 @@ pub enum ChangedBy {
 pub(super) struct Change {
     pub(super) property: PropertyName,
     pub(super) to: Value,
+    /// What was known of it before is no reading: nothing in this run of the hub, or what the device claimed at the end of an
+    /// operation.
+    pub(super) first: bool,
 }
 
 /// What came of merging one report.
@@ -72,6 +75,11 @@ impl Reported {
         self.seen.get(property).filter(|(_, last)| last == op).map(|(seq, _)| *seq)
     }
 
+    /// The last operation that the device has finished on a property.
+    pub(super) fn finished_last(&self, property: &str) -> Option<&OpId> {
+        self.seen.get(property).map(|(_, op)| op)
+    }
+
     pub(super) fn boot(&self) -> Option<&Arc<str>> {
         self.boot.as_ref()
     }
@@ -101,6 +109,9 @@ impl Reported {
         let before = std::mem::take(&mut self.known);
         let mut merged = self.merge(now, hello.seq, &hello.status, &hello.description, &ChangedBy::Cause(hello.cause));
         merged.changes.retain(|change| before.get(&change.property).is_none_or(|known| known.value != change.to));
+        for change in &mut merged.changes {
+            change.first = !before.get(&change.property).is_some_and(|known| known.read);
+        }
         Some(merged)
     }
 
@@ -146,7 +157,11 @@ impl Reported {
             }
             let unchanged = before.filter(|known| known.value == value).map(|known| known.changed_by.clone());
             if unchanged.is_none() {
-                merged.changes.push(Change { property: name.clone(), to: value.clone() });
+                merged.changes.push(Change {
+                    property: name.clone(),
+                    to: value.clone(),
+                    first: !before.is_some_and(|known| known.read),
+                });
             }
             // No claim beyond what the description offers (semantics 3.5).
             let evidence = (*evidence).min(property.feedback);

@@ -49,7 +49,7 @@ impl Twin {
                     self.end(now, &op, Outcome::Already, None);
                 }
                 Ok(false) => self.refuse_short(now, &op),
-                Err(refusal) => self.refuse_waiting(&op, &refusal),
+                Err(refusal) => self.refuse_waiting(now, &op, &refusal),
             }
         }
         let new = self.operations.values().filter(|operation| operation.stage == Stage::Admission);
@@ -137,7 +137,7 @@ impl Twin {
     fn refuse_short(&mut self, now: Instant, op: &OpId) {
         let Some(needed) = self.operations.get(op).map(|operation| operation.needed) else { return };
         let refusal = Refusal::DeadlineTooShort { needed: needed + self.settings.answer_margin };
-        self.refuse_late(op, now + needed, &refusal);
+        self.refuse_late(now, op, now + needed, &refusal);
     }
 
     fn served(&mut self, op: &OpId) {

@@ -89,7 +89,7 @@ impl Twin {
                 operation.base_by = None;
             }
             // Nothing has moved, and nothing shall that cannot be verified.
-            (Found::Offline | Found::Silent, false) => self.refuse_unverified(&op),
+            (Found::Offline | Found::Silent, false) => self.refuse_unverified(now, &op),
             (Found::Value(value), true) => {
                 check.agreed = check.predicate.holds(check.baseline.as_ref(), &value);
                 check.last = Some(value);
@@ -102,10 +102,10 @@ impl Twin {
     }
 
     /// The baseline did not come.
-    pub(super) fn refuse_unverified(&mut self, op: &OpId) {
+    pub(super) fn refuse_unverified(&mut self, now: Instant, op: &OpId) {
         let check = self.operations.get(op).and_then(|operation| operation.check.as_ref());
         let Some(device) = check.map(|check| check.verify.device.clone()) else { return };
-        self.refuse_waiting(op, &Refusal::VerifierOffline { device: Some(device) });
+        self.refuse_waiting(now, op, &Refusal::VerifierOffline { device: Some(device) });
     }
 
     /// The device's own word and its read-back are good: now the measurement counts. Whether it is still awaited.

@@ -95,10 +95,10 @@ impl Twin {
         }
         for change in changes {
             let claims = |r: &&Record| r.settled.property == change.property && r.settled.outcome.is_success();
-            let claimed = self.records.iter().filter(claims).map(|r| r.admitted_at).max();
+            let claimed = self.records.iter().filter(claims).map(|r| r.number).max();
             // A device that pre-empts has taken the newer wish in an older one's stead: that one moves nothing any more (4.4).
-            let overtaken = |at| claimed.is_some_and(|claimed| at < claimed);
-            let moves = |o: &Operation| o.sent() && !(o.superseded_by.is_some() && overtaken(o.admitted_at));
+            let overtaken = |number| claimed.is_some_and(|claimed| number < claimed);
+            let moves = |o: &Operation| o.sent() && !(o.superseded_by.is_some() && overtaken(o.number));
             if self.operations.values().any(|o| o.property == change.property && moves(o)) {
                 continue;
             }
@@ -109,7 +109,7 @@ impl Twin {
             let mut first = true;
             let mut undone = Vec::new();
             for record in self.records.iter_mut().rev().filter(of_property) {
-                if first && overtaken(record.admitted_at) && record.settled.outcome == Outcome::Superseded {
+                if first && overtaken(record.number) && record.settled.outcome == Outcome::Superseded {
                     continue;
                 }
                 let held = record.settled.outcome.is_success() || record.settled.late_success;

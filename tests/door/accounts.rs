@@ -371,6 +371,10 @@ async fn at_each_bound_somebody_is_told() {
     assert_eq!(third.login(&Login::of("ha").v5(true).client_id("z").packet()).await, Some(0x89), "one account's");
     assert_eq!(subscribed(&mut v5, &["a/1", "a/2", "a/3", "a/1"], 0).await, [0, 0, 0x97, 0]);
     assert_eq!(subscribed(&mut v3, &["a/1", "a/2", "a/3"], 0).await, [0, 0, 0x80]);
+    let mut others = account(&broker, "me", "o", true).await;
+    assert_eq!(subscribed(&mut others, &["a/1", "a/2", "a/3"], 0).await, [0, 0, 0x97]);
+    others.send(&[0xE0, 0]).await;
+    assert_eq!(others.next().await, None, "it has gone");
     assert_eq!(published(&mut v5, "a/8", true, "x").await, Some(0));
     assert_eq!(published(&mut v5, "a/9", true, "x").await, Some(0));
     assert_eq!(published(&mut v5, "a/10", true, "x").await, Some(0x97));

@@ -86,6 +86,63 @@ async fn a_dropped_receipt_is_an_error_to_the_device_and_never_a_success() {
 }
 
 #[tokio::test]
+async fn a_report_for_what_was_set_aside_is_refused_with_a_code_of_its_own() {
+    let (broker, mut hub, _) = start(Settings::default()).await;
+    let mut lamp = Client::device(&broker, "lamp", V5).await;
+    hear(&mut hub).await;
+    let (first, second) = (lamp.report(b"1").await, lamp.report(b"2").await);
+    receipt(&mut hub).await.quarantined();
+    receipt(&mut hub).await.taken();
+    assert_eq!(lamp.acknowledged().await, Some((first, 0x83)));
+    assert_eq!(lamp.acknowledged().await, Some((second, 0)));
+
+    let mut lock = Client::device(&broker, "lock", V3_1_1).await;
+    hear(&mut hub).await;
+    lock.report(b"1").await;
+    receipt(&mut hub).await.quarantined();
+    assert_eq!(lock.next().await, None, "3.1.1 cannot say it");
+    expect(&mut hub, &["lock disconnected quarantined"]).await;
+    broker.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_that_nobody_takes_in_closes_the_connection() {
+    let (broker, mut hub, _) = start(Settings { acknowledge_ms: 100, ..Settings::default() }).await;
+    for (version, code) in [(V5, Some(0x89)), (V3_1_1, None)] {
+        let mut lamp = Client::device(&broker, "lamp", version).await;
+        let mut lock = Client::device(&broker, "lock", version).await;
+        hear(&mut hub).await;
+        hear(&mut hub).await;
+        lamp.report(b"1").await;
+        let (stuck, late) = (receipt(&mut hub).await, lamp.report(b"2").await);
+        receipt(&mut hub).await.taken();
+        assert_eq!(lamp.farewell().await, code, "{late} was taken in, but not what came before it");
+        expect(&mut hub, &["lamp disconnected unacknowledged"]).await;
+        stuck.taken(); // too late, and no harm
+        lock.report(b"x").await;
+        expect(&mut hub, &["lock event x"]).await;
+        assert!(lock.lives().await, "who owes nothing is not touched");
+        lock.send(&[0xE0, 0]).await;
+        expect(&mut hub, &["lock disconnected clean"]).await;
+    }
+    assert_eq!(broker.counters().acknowledgement_expiries, 2);
+    assert_eq!(broker.counters().unacknowledged_bytes, 0);
+    // QoS 0 promises nothing, so nothing is owed.
+    let mut lamp = Client::device(&broker, "lamp", V5).await;
+    hear(&mut hub).await;
+    lamp.send(&publish("truetwin/lamp/event", 0, 0, b"x", true)).await;
+    let unanswered = receipt(&mut hub).await;
+    let mut lock = Client::device(&broker, "lock", V5).await;
+    hear(&mut hub).await;
+    lock.report(b"1").await;
+    let _stuck = receipt(&mut hub).await;
+    expect(&mut hub, &["lock disconnected unacknowledged"]).await;
+    assert!(lamp.lives().await);
+    drop(unanswered);
+    broker.stop().await;
+}
+
+#[tokio::test]
 async fn a_report_without_acknowledgement_is_told_as_well() {
     let (broker, mut hub, _) = start(Settings::default()).await;
     let mut lamp = Client::device(&broker, "lamp", V3_1_1).await;

@@ -38,6 +38,9 @@ pub(crate) struct Board {
     faults: Vec<Fault>,
     seq: u32,
     session: Option<Arc<str>>,
+    described: Arc<Description>,
+    /// A hub has welcomed this run.
+    known: bool,
     /// Its clock's offset to the hub's as it can know it: the smallest transit seen in this session.
     skew: Option<u64>,
     ring: VecDeque<(OpId, Option<Ending>)>,
@@ -59,6 +62,8 @@ impl Board {
             faults: Vec::new(),
             seq: 0,
             session: None,
+            described: Arc::default(),
+            known: false,
             skew: None,
             ring: VecDeque::new(),
             job: None,
@@ -100,10 +105,16 @@ impl Board {
     /// A new connection: what has not begun in the old session is discarded.
     pub(crate) fn connect(&mut self, description: Arc<Description>) {
         self.renew();
+        self.described = description;
+        self.hello();
+    }
+
+    fn hello(&mut self) {
         self.count();
+        let description = self.described.clone();
         let (boot, status, seen) = (boot_token(self.log.boot), vec![self.greets()], self.seen_now());
         let seq = self.seq;
-        let cause = if seq == 1 { Cause::Boot } else { Cause::Unknown };
+        let cause = if self.known { Cause::Unknown } else { Cause::Boot };
         self.log.out.push(Event::Hello(Box::new(Hello { boot, seq, description, status, cause, seen })));
     }
 
@@ -130,7 +141,7 @@ impl Board {
     pub(crate) fn reboot(&mut self) {
         self.log.boot += 1;
         self.seq = 0;
-        (self.log.relay, self.driving) = (false, false);
+        (self.log.relay, self.log.alone, self.driving, self.known) = (false, false, false, false);
         (self.job, self.next, self.seen, self.session) = (None, None, None, None);
         self.ring.clear();
         self.buffer.clear();
@@ -146,7 +157,7 @@ impl Board {
         match command {
             Command::Welcome { session } => {
                 self.session = Some(session);
-                self.skew = Some(transit);
+                (self.known, self.skew) = (true, Some(transit));
             }
             _ if self.session.as_ref() != Some(session) => {}
             Command::Set { op, value, ttl, .. } => {
@@ -289,7 +300,7 @@ impl Board {
             Timer::Step => {}
             Timer::Revert => {
                 if self.log.relay {
-                    self.log.relay = false;
+                    (self.log.relay, self.log.alone) = (false, true);
                     self.state(None, Cause::Unknown);
                 }
             }
@@ -316,7 +327,7 @@ impl Board {
         let Some(job) = self.job.take_if(|job| job.op == *op && self.driving) else { return };
         self.driving = false;
         if !self.has(Fault::Stuck) && !self.has(Fault::Lying) {
-            self.log.relay = job.to;
+            (self.log.relay, self.log.alone) = (job.to, false);
         }
         if self.log.relay == job.to || self.has(Fault::Lying) {
             self.seen = Some(op.clone());
@@ -336,15 +347,18 @@ impl Board {
 
     /// Somebody touches the switch at the wall.
     pub(crate) fn touch(&mut self, told: bool) {
-        self.log.relay = !self.log.relay;
+        (self.log.relay, self.log.alone) = (!self.log.relay, true);
         if told {
             self.state(None, Cause::Local);
         }
     }
 
     pub(crate) fn heartbeat(&mut self) {
-        if !self.has(Fault::Frozen) {
-            self.say(Vec::new(), Body::Heartbeat, false);
+        match self.session {
+            _ if self.has(Fault::Frozen) => {}
+            Some(_) => self.say(Vec::new(), Body::Heartbeat, false),
+            // Nobody has answered its greeting.
+            None => self.hello(),
         }
     }
 
@@ -407,7 +421,8 @@ impl Board {
     }
 
     fn note(&mut self, carried: bool) -> u32 {
-        let truth = Truth { relay: self.log.relay, finished: self.seen.clone(), about: None, carried };
+        let Log { relay, alone, .. } = self.log;
+        let truth = Truth { relay, finished: self.seen.clone(), about: None, carried, alone };
         self.log.reports.insert((self.log.boot, self.seq), truth);
         self.seq
     }

@@ -31,6 +31,7 @@ pub(crate) fn after_each_input(house: &mut House, moment: &Moment) {
     only_what_was_told_is_corrected(house, moment);
     what_is_late_is_late(house, moment);
     a_revert_is_noticed(house, moment);
+    what_is_held_gives_way_to_newer_wishes_alone(house, moment);
     the_actor_never_spins(house, moment);
     claim(house, moment);
     confuse(house, moment);
@@ -341,6 +342,31 @@ fn a_revert_is_noticed(house: &mut House, moment: &Moment) {
         return;
     }
     panic!("{op}: confirmed as {value}, reads {}, and nobody says so", word.relay);
+}
+
+/// A set point gives way to a newer one, to a hand at the device, or to the one before it if its caller was refused: never to what
+/// the hub itself had wished earlier, nor because it has not come true yet (semantics 6.2).
+fn what_is_held_gives_way_to_newer_wishes_alone(house: &mut House, moment: &Moment) {
+    let unit = &house.units[moment.unit];
+    if moment.effects.iter().any(|e| matches!(e, Effect::LocalOverride { .. })) {
+        let alone = unit.last_word.as_ref().is_some_and(|word| word.alone);
+        assert!(alone, "{}: taken for a hand at the device, and a command had brought it about", unit.id);
+    }
+    let is = unit.twin.held().get("relay").map(|held| held.kept().op);
+    if let Some(call) = is.as_ref().and_then(|op| house.calls.get(op)) {
+        let refused = call.refused && call.run == house.run;
+        assert!(!refused, "{is:?}: refused, and held");
+    }
+    if let (Some(was), Some(is)) = (&unit.held_op, &is)
+        && let (Some(old), Some(new)) = (house.calls.get(was), house.calls.get(is))
+    {
+        let now = |e: &Effect| matches!(e, Effect::Reply { op, reply: Reply::Refused(_) } if op == was);
+        let refused = old.refused || moment.effects.iter().any(now);
+        // Relative wishes come to their turns in any order.
+        let in_turn = new.what == For::Toggle || new.asked_at >= old.asked_at;
+        assert!(refused || in_turn, "{is}: held after {was}, which is newer");
+    }
+    house.units[moment.unit].held_op = is;
 }
 
 fn claim(house: &mut House, moment: &Moment) {

@@ -55,6 +55,8 @@ struct Body {
     began: u32,
     pressed: u32,
     reverts: Vec<u64>,
+    /// Nobody commanded where it is.
+    alone: bool,
     noticed: Option<CauseWord>,
     fell: bool,
     /// Whether it can notice anything by itself.
@@ -71,7 +73,7 @@ impl Body {
     fn advance(&mut self, now: u64) {
         self.now = now;
         if let Some((value, _)) = self.goal.take_if(|(_, at)| *at <= now) {
-            self.level = value;
+            (self.level, self.alone) = (value, false);
             for (fault, after) in [(Fault::RevertsSoon, 100), (Fault::RevertsLate, 3_000)] {
                 if self.has(fault) {
                     self.reverts.push(now + after);
@@ -81,7 +83,7 @@ impl Body {
         if self.reverts.iter().any(|at| *at <= now) {
             self.reverts.retain(|at| *at > now);
             if self.level {
-                (self.level, self.noticed) = (false, Some(CauseWord::Unknown));
+                (self.level, self.alone, self.noticed) = (false, true, Some(CauseWord::Unknown));
             }
         }
     }
@@ -114,7 +116,7 @@ impl Board for Body {
     }
 
     fn make_safe(&mut self) {
-        (self.level, self.goal) = (false, None);
+        (self.level, self.alone, self.goal) = (false, false, None);
     }
 
     fn actions(&self) -> &[ActionSpec<'_>] {
@@ -205,6 +207,7 @@ impl Core {
             began: 0,
             pressed: 0,
             reverts: Vec::new(),
+            alone: false,
             noticed: None,
             fell: false,
             watched: true,
@@ -286,6 +289,7 @@ impl Core {
         self.log.boot += 1;
         self.body.advance(now);
         (self.body.level, self.body.goal, self.body.asked_at, self.body.noticed) = (false, None, None, None);
+        self.body.alone = false;
         self.body.reverts.clear();
         let token = boot_token(self.log.boot);
         self.machine = Machine::new(WHO, &token, Start::Unclean, &mut self.body).expect("as before");
@@ -402,7 +406,8 @@ impl Core {
                     self.log.out.push(Event::Report(report));
                 }
             }
-            let truth = Truth { relay: self.body.level, finished: self.finished.clone(), about, carried };
+            let Body { level, alone, .. } = self.body;
+            let truth = Truth { relay: level, finished: self.finished.clone(), about, carried, alone };
             self.log.reports.insert((boot, seq), truth);
         }
         let next = self.machine.deadline(&self.body);
@@ -443,7 +448,7 @@ impl Core {
     /// Somebody touches the switch at the wall.
     pub(crate) fn touch(&mut self, now: u64, told: bool) {
         self.body.advance(now);
-        (self.body.level, self.body.goal) = (!self.body.level, None);
+        (self.body.level, self.body.goal, self.body.alone) = (!self.body.level, None, true);
         self.log.relay = self.body.level;
         if told {
             self.body.noticed = Some(CauseWord::Local);

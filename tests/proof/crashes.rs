@@ -1,6 +1,6 @@
 //! Actors that crash, and the whole hub; what begins again, and with what.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use truetwin_proof::{
     policy::Restarts,
@@ -25,7 +25,7 @@ use crate::{
 
 /// How often an actor may crash (`fleet::Limits`).
 const RESTARTS_MAX: usize = 5;
-const RESTARTS_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
+const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
 
 impl House {
     /// The actor crashes over a message: another follows with what the fleet kept, or the device is set aside.
@@ -67,7 +67,7 @@ impl House {
         of.tickets.clear();
         of.session.clone_from(&memory.session);
         of.ledger = Ledger::default();
-        (of.last_word, of.claimed) = (None, None);
+        (of.last_word, of.claimed, of.held_op) = (None, None, None);
         let in_flight: BTreeSet<OpId> = memory
             .in_flight
             .iter()
@@ -142,13 +142,18 @@ impl House {
             (of.hub_boot, of.measured) = (None, None);
             // The description is kept with the rest; it does not change here.
             let known = of.twin.description().cloned();
-            let gone = |(caller, settled, told): (CallerId, Settled, Option<Outcome>)| {
+            let (calls, start) = (&self.calls, self.start);
+            let gone = |(caller, mut settled, told): (CallerId, Settled, Option<Outcome>)| {
+                let asked = calls.get(&settled.op).map_or(self.now, |call| call.asked_at);
+                settled.elapsed = Duration::from_millis(self.now - asked);
                 let hears = told.map_or(Hears::Gone, |outcome| Hears::Told { outcome, at: now });
                 Left { caller, hears, settled }
             };
             let ended = |(caller, settled): (CallerId, Settled)| {
-                let hears = Hears::Told { outcome: settled.outcome, at: now };
-                (now, Left { caller, hears, settled })
+                let asked = calls.get(&settled.op).map_or(now, |call| start + Duration::from_millis(call.asked_at));
+                let at = (asked + settled.elapsed).min(now);
+                let hears = Hears::Told { outcome: settled.outcome, at };
+                (at, Left { caller, hears, settled })
             };
             let memory = Memory {
                 description: known,

@@ -226,6 +226,7 @@ impl House {
             active: Vec::new(),
             newly_ended: Vec::new(),
             held_facts: Vec::new(),
+            held_op: None,
             held_promised: 0,
             ambush: None,
         }

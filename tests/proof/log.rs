@@ -20,6 +20,8 @@ pub(crate) struct Truth {
     pub(crate) about: Option<OpId>,
     /// Whether the report carried a value that can be read.
     pub(crate) carried: bool,
+    /// The relay was as it was by nobody's command: somebody touched it, or it fell.
+    pub(crate) alone: bool,
 }
 
 /// One beginning to drive.
@@ -54,6 +56,8 @@ pub(crate) enum Timer {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     pub(crate) relay: bool,
+    /// Nobody commanded that.
+    pub(crate) alone: bool,
     pub(crate) boot: u32,
     /// Its supply has broken down.
     pub(crate) fell: bool,
@@ -73,6 +77,7 @@ impl Default for Log {
     fn default() -> Self {
         Self {
             relay: false,
+            alone: false,
             boot: 1,
             fell: false,
             out: Vec::new(),

@@ -200,7 +200,7 @@ impl House {
             && of.last_word.as_ref().is_none_or(|word| word.seq < seq)
         {
             let finished = [truth.finished.clone(), truth.about.clone()];
-            of.last_word = Some(LastWord { seq, relay: truth.relay, finished });
+            of.last_word = Some(LastWord { seq, relay: truth.relay, finished, alone: truth.alone });
         }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) fn setting(seed: u64) -> Setting {
     match seed % 8 {
         6 => return late(&mut random),
         7 => return echoing(&mut random),
+        _ if seed % 16 == 13 => return holding(&mut random),
         _ => {}
     }
     let ways = [Fault::Lost, Fault::Doubled, Fault::Delayed];
@@ -74,6 +75,24 @@ fn echoing(random: &mut Random) -> Setting {
     let faults =
         vec![Fault::Doubled, Fault::Lost, Fault::RevertsSoon, Fault::RevertsSoon, Fault::HalfOpen, Fault::NoAck];
     Setting { devices: vec![kinds], hub_age_s: 3_600, faults, noise: 300, steps: 100 }
+}
+
+/// A house with one set point that is changed again and again, while the disk takes nothing, the hub dies, and what the device has
+/// done is heard of late: what was wished last stays what is held.
+fn holding(random: &mut Random) -> Setting {
+    let spec = Spec { held: true, expected_ms: random.of(&[100, 300, 3_000]), ..kinds(random).spec };
+    let kinds = Kinds { metered: false, absent_ms: 0, spec, ..kinds(random) };
+    let mut faults = vec![Fault::DiskFull, Fault::Killed, Fault::NoCompletion, Fault::HalfOpen, Fault::Slow];
+    let more =
+        [Fault::Actor, Fault::Broken, Fault::Touch, Fault::DiskStalled, Fault::Busy, Fault::Reboot, Fault::Killed];
+    faults.extend(more.into_iter().filter(|_| random.one_in(2)));
+    Setting {
+        devices: vec![kinds],
+        hub_age_s: random.of(&[0, 3_600]),
+        faults,
+        noise: random.of(&[0, 0, 50]),
+        steps: 100,
+    }
 }
 
 fn kinds(random: &mut Random) -> Kinds {

@@ -88,6 +88,8 @@ pub(crate) struct LastWord {
     pub(crate) relay: bool,
     /// The operation that the device had finished last, and the one that it spoke of.
     pub(crate) finished: [Option<OpId>; 2],
+    /// The relay was so by nobody's command.
+    pub(crate) alone: bool,
 }
 
 /// What a call is for.
@@ -204,6 +206,8 @@ pub(crate) struct Unit {
     pub(crate) newly_ended: Vec<Settled>,
     /// Each change of what is held, as it was given to the journal.
     pub(crate) held_facts: Vec<Fact>,
+    /// The wish that was held when it was last looked at, in this run of the actor.
+    pub(crate) held_op: Option<OpId>,
     /// So many of them were promised to survive a power cut.
     pub(crate) held_promised: usize,
     /// A fault to bring about when an operation comes to a stage.

@@ -11,6 +11,7 @@ want mosquitto_pub mosquitto-clients      # a device made of two shell commands
 want prometheus prometheus                # evaluates every expression of the dashboard
 want faketime faketime                    # wall clocks that jump
 command -v cc > /dev/null || missing+=(gcc libc6-dev)
+if [ "${1:-}" = fuzz ]; then want g++ g++; fi # libFuzzer
 if ! python3 -c 'import ensurepip, venv' 2> /dev/null; then missing+=(python3 python3-venv); fi
 if ! command -v npm > /dev/null; then missing+=(nodejs npm); fi
 if [ ${#missing[@]} = 0 ]; then say "Debian packages: nothing is missing"; exit 0; fi

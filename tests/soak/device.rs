@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value as Json;
 
-use crate::{hub, until};
+use crate::{end, hub, until};
 
 /// A line that it printed, and when that was read, milliseconds of the round.
 type Line = (u64, Json);
@@ -46,6 +46,7 @@ impl Device {
         command.args(["sim", "--mqtt", &mqtt.to_string(), "--device", name, "--kind", kind, "--password-file"]);
         command.arg(password).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
+        end::began(child.id());
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let lines = Arc::new(Mutex::new(Vec::new()));
         let theirs = lines.clone();
@@ -118,5 +119,6 @@ impl Drop for Device {
     fn drop(&mut self) {
         let _gone_already = self.child.kill();
         let _gone_already = self.child.wait();
+        end::ended(self.child.id());
     }
 }

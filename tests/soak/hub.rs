@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value as Json;
 use truetwin::mcp::Client;
 
-use crate::{LIMIT_MS, until};
+use crate::{LIMIT_MS, end, until};
 
 /// What the hub is told: a short limit, so that an answer that does not come is soon missed; all of a round's records in the
 /// memory of their twins, so that each can be asked for; sessions for clients that vanish without a word.
@@ -81,6 +81,7 @@ impl Hub {
                 .env("DONT_FAKE_MONOTONIC", "1");
         }
         let mut child = command.spawn().unwrap();
+        end::began(child.id());
         let (stderr, log) = (child.stderr.take().unwrap(), folder.join("hub.log"));
         thread::spawn(move || {
             let Ok(mut log) = fs::OpenOptions::new().create(true).append(true).open(log) else { return };
@@ -107,6 +108,7 @@ impl Hub {
     pub(crate) fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(self.http).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
@@ -123,6 +125,7 @@ impl Hub {
     pub(crate) fn kill(&mut self) {
         let _gone_already = self.child.kill();
         self.child.wait().unwrap();
+        end::ended(self.child.id());
     }
 
     /// No file may grow beyond so many bytes any more; `None` is the end of that.
@@ -138,6 +141,7 @@ impl Drop for Hub {
     fn drop(&mut self) {
         let _gone_already = self.child.kill();
         let _gone_already = self.child.wait();
+        end::ended(self.child.id());
     }
 }
 

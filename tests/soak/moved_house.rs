@@ -3,7 +3,9 @@
 use std::{fs, sync::atomic::Ordering};
 
 use crate::{
+    WITHIN,
     chance::Chance,
+    end::Limit,
     history::End,
     hub::{self, Hub},
     round::{DEVICES, HEATER, House, ask},
@@ -12,6 +14,7 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn devices_obey_a_hub_that_was_restored_elsewhere_from_a_backup_under_load_and_nothing_old_moves() {
+    let _limit = Limit::of("a hub that was restored elsewhere", 5 * WITHIN);
     let mut house = House::build(1).await;
     let callers = house.callers(&mut Chance::new(1));
     let many = |house: &House| house.common.asked.lock().unwrap().len();

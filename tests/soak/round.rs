@@ -209,9 +209,15 @@ impl House {
         let met = until("the set point is met", async || {
             let told = client.call("get_device_state", json!({"device": "heater"})).await.ok()?.structured;
             let held = &told["held"][0];
-            (held.is_null() || held["state"] == "met").then(|| held["value"].as_f64())
+            // Nobody was at the heater.
+            let by_hand = held["state"] == "local_override";
+            (held.is_null() || held["state"] == "met" || by_hand).then(|| (held["value"].as_f64(), by_hand))
         })
         .await;
+        let (met, by_hand) = met;
+        if by_hand {
+            self.history.lost.push(format!("set point: {met:?} is taken for a person's, of {wanted:?}"));
+        }
         let _asked_anew = self.devices[HEATER].life().await;
         let really = self.devices[HEATER].truth_of("target");
         if !wanted.is_empty() && (met != really || !wanted.iter().any(|wanted| Some(*wanted) == really)) {

@@ -247,6 +247,26 @@ fn s5_5_a_stored_wish_wins_over_what_was_turned_while_nobody_saw() {
 }
 
 #[test]
+fn s6_3_a_stored_wish_that_gives_way_to_a_newer_one_is_owed_to_its_caller() {
+    let mut bench = online();
+    bench.disconnect(1_000);
+    bench.set(100_000, "a", n(50.0), 108_000);
+    bench.set(101_000, "b", n(60.0), 109_000);
+    bench.set(102_000, "c", n(60.0), 110_000);
+    let told = bench.check(103_000, "a");
+    assert_eq!((told.outcome, told.superseded_by), (Outcome::Superseded, Some(n(60.0))));
+    assert_eq!(bench.owed().len(), 1, "it was told that its wish is to come");
+    bench.connect(200_000);
+    bench.hello(200_010, n(20.0), None);
+    assert_eq!(sent(&bench), [("b".to_owned(), n(60.0))], "once for both who wish it");
+    obeys(&mut bench, 200_020);
+    for id in ["b", "c"] {
+        assert_eq!(bench.check(201_000, id).outcome, Outcome::Converged, "{id}");
+        assert_eq!(bench.replies(id).len(), 1);
+    }
+}
+
+#[test]
 fn s5_5_a_held_wish_that_the_device_cannot_take_is_refused_though_it_is_away() {
     let mut bench = online();
     bench.disconnect(1_000);

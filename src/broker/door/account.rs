@@ -67,7 +67,7 @@ pub(super) fn publish(
     }
     core.route(&message);
     if publish.qos == 1 {
-        let slot = conn.state().open_slot(publish.packet_id);
+        let slot = conn.state().open_slot(publish.packet_id, core.now_ms());
         if publish.retain {
             core.write_now(&message.topic, conn, slot);
         } else {

@@ -58,7 +58,7 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
         return Ok(Flow::HeldBack);
     };
     count(&core.totals.reports_in);
-    let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id));
+    let slot = (publish.qos == 1).then(|| state.open_slot(publish.packet_id, core.now_ms()));
     let kind = match own {
         Own::Event => Kind::Event { retained: publish.retain },
         Own::Status => Kind::Status { retained: publish.retain },

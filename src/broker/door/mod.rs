@@ -3,7 +3,8 @@
 //! ```text
 //! listen     accepts, bounds the sockets that have not said who they are
 //! socket     bytes in and out, with TLS or without
-//! handshake  CONNECT -> who, rights, CONNACK; in a task of its own, gone when the device is in
+//! handshake  TLS, the first packet; in a task of its own, gone when the client is in
+//! entry      CONNECT -> who, what its role offers, CONNACK
 //! guesses    slows down who guesses passwords
 //! rate       slows down who sends too fast
 //! session    one hand-written poll for each connection: no timer and no buffer while it is idle
@@ -19,6 +20,7 @@
 mod account;
 pub mod codec;
 mod device;
+mod entry;
 mod guesses;
 mod handshake;
 mod listen;

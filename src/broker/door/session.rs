@@ -25,7 +25,7 @@ use crate::broker::{
     Closed, FromDevice, MqttVersion, NO_NOTICE,
     conn::{Conn, State},
     core::Core,
-    counters::count,
+    counters::{count, count_many},
 };
 
 /// Reads, and fillings of the buffer, before others get their turn.
@@ -34,7 +34,8 @@ const TURNS: usize = 8;
 /// Starts the session of a device that is in. `unread` came behind its CONNECT.
 pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: Socket, unread: Vec<u8>) {
     let tasks = core.tasks.clone();
-    let mut session = Session { core, conn, socket, unread, rate: Rate::default(), pause: None };
+    let mut session =
+        Session { core, conn, socket, unread, held_bytes: 0, held: 0, rate: Rate::default(), pause: None };
     tasks.spawn(async move {
         let (device, connection) = (session.conn.device.clone(), session.conn.number);
         tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
@@ -48,8 +49,11 @@ struct Session {
     core: Arc<Core>,
     conn: Arc<Conn>,
     socket: Socket,
-    /// A part of a packet, or packets that are held back; empty while idle.
+    /// Publishes that are held back, and a part of a packet behind them; empty while idle.
     unread: Vec<u8>,
+    /// Bytes of the former, and how many they are.
+    held_bytes: usize,
+    held: u64,
     rate: Rate,
     /// There while it is not read because it sent too fast.
     pause: Option<Pin<Box<Sleep>>>,
@@ -82,7 +86,7 @@ impl From<Bad> for Ended {
     }
 }
 
-/// Whether reading may go on.
+/// Whether publishes may go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flow {
     On,
@@ -121,12 +125,17 @@ impl Session {
                 Ok(flow) => flow,
                 Err(ended) => return Poll::Ready(ended),
             };
-            if let Some(why) = self.conn.state().closing {
-                return Poll::Ready(Ended { why, code: code_for(why) });
+            let full = flow == Flow::HeldBack && unread.len() >= self.packet_bytes_max();
+            {
+                let mut state = self.conn.state();
+                if let Some(why) = state.closing {
+                    return Poll::Ready(Ended { why, code: code_for(why) });
+                }
+                state.full = full;
             }
             let read = match flow {
-                Flow::On => self.read(cx, &mut unread),
-                Flow::HeldBack => Poll::Pending,
+                Flow::HeldBack if full => self.look(),
+                Flow::On | Flow::HeldBack => self.read(cx, &mut unread),
                 Flow::Slowed => Poll::Ready(Ok(())), // its pause begins with the next turn
             };
             self.keep(unread);
@@ -163,6 +172,12 @@ impl Session {
             Ok(0) | Err(_) => Err(Ended::silently(Closed::Lost)),
             Ok(_) => Ok(()),
         })
+    }
+
+    /// Looks whether the other side has gone, without reading. The sweep wakes the task for it: a socket that has something to
+    /// be read says nothing of its own.
+    fn look(&self) -> Poll<Result<(), Ended>> {
+        if self.socket.has_gone() { Poll::Ready(Err(Ended::silently(Closed::Lost))) } else { Poll::Pending }
     }
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
@@ -207,31 +222,38 @@ impl Session {
         if self.conn.account().is_some() { settings.accounts.outbound_bytes_max } else { settings.outbound_bytes_max }
     }
 
-    /// Works off whole packets from the front of `unread`.
+    /// Works off whole packets. Publishes that are held back stay, in their order; whatever else comes behind them passes
+    /// by: MQTT orders publishes among themselves (4.6), and neither a ping nor a goodbye waits for a busy hub.
     fn work(&mut self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let per_s = self.core.settings.packets_per_s;
-        let mut done = 0;
-        let flow = loop {
-            let rest = &unread[done..];
-            match decode(rest, self.conn.version, self.packet_bytes_max())? {
-                None => break Flow::On,
-                Some((packet, bytes)) => {
-                    let now_ms = self.core.now_ms();
-                    self.conn.heard(now_ms);
+        let known_bytes = std::mem::take(&mut self.held_bytes);
+        self.held = 0;
+        let (mut at, mut flow) = (0, Flow::On);
+        while let Some((packet, bytes)) = decode(&unread[at..], self.conn.version, self.packet_bytes_max())? {
+            if at >= known_bytes {
+                let now_ms = self.core.now_ms();
+                self.conn.heard(now_ms);
+                // As many acknowledgements come as messages went out: they are no flood of the account's making.
+                if self.conn.account().is_none() || !matches!(packet, Packet::PubAck(_)) {
                     if let Some(pause_ms) = self.rate.pause_ms(now_ms, per_s) {
                         count(&self.core.totals.slowed);
                         self.pause = Some(Box::pin(tokio::time::sleep(Duration::from_millis(pause_ms))));
-                        break Flow::Slowed;
-                    }
-                    if self.handle(&packet)? == Flow::HeldBack {
-                        break Flow::HeldBack;
+                        flow = Flow::Slowed;
+                        break;
                     }
                     self.rate.used(now_ms, per_s);
-                    done += bytes;
                 }
             }
-        };
-        unread.drain(..done);
+            let waits = flow == Flow::HeldBack && matches!(packet, Packet::Publish(_));
+            if waits || self.handle(&packet)? == Flow::HeldBack {
+                flow = Flow::HeldBack;
+                unread.copy_within(at..at + bytes, self.held_bytes);
+                self.held_bytes += bytes;
+                self.held += 1;
+            }
+            at += bytes;
+        }
+        unread.drain(self.held_bytes..at);
         Ok(flow)
     }
 
@@ -271,6 +293,7 @@ impl Session {
                 wrote(&self.core, &self.conn, &mut state, bytes, &mut seen);
             }
         }
+        count_many(&self.core.totals.reports_unread, self.held);
         for payload in seen {
             self.core.show(&self.conn.device, "command", payload, 0);
         }
@@ -308,6 +331,8 @@ fn code_for(why: Closed) -> Option<Reason> {
         Closed::TakenOver => Some(Reason::TakenOver),
         Closed::Kicked => Some(Reason::Administrative),
         Closed::Stopped => Some(Reason::ServerShuttingDown),
+        Closed::Unacknowledged => Some(Reason::ServerBusy),
+        Closed::Quarantined => Some(Reason::ImplementationSpecific),
         Closed::ReportRefused => Some(Reason::Unspecified),
         Closed::ProtocolError => Some(Reason::Protocol),
         Closed::PacketTooLarge => Some(Reason::PacketTooLarge),

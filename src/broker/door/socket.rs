@@ -5,12 +5,12 @@
 use std::{
     io,
     mem::MaybeUninit,
-    pin::Pin,
+    pin::{Pin, pin},
     task::{Context, Poll, Waker, ready},
 };
 
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
 use tokio_rustls::server::TlsStream;
@@ -69,6 +69,19 @@ impl Socket {
         match self.poll_send(&mut Context::from_waker(Waker::noop()), bytes) {
             Poll::Ready(Ok(sent)) => Some(sent),
             Poll::Ready(Err(_)) | Poll::Pending => None,
+        }
+    }
+
+    /// Whether the other side sends nothing more, as far as is known without reading what it has sent.
+    pub(super) fn has_gone(&self) -> bool {
+        let stream = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(tls) => tls.stream.get_ref().0,
+        };
+        match pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(ready)) => ready.is_read_closed(),
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
         }
     }
 

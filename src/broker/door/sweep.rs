@@ -1,4 +1,5 @@
-//! Ends the connections that fell silent, and has retained messages written. One task for all, instead of a timer for each.
+//! Ends the connections that fell silent, and those that the hub owes an acknowledgement for too long; has retained messages
+//! written. One task for all, instead of a timer for each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,8 +28,12 @@ pub(in crate::broker) async fn sweep(core: Arc<Core>) {
             core.write_retained();
         }
         for conn in core.connections() {
-            if conn.expired(now_ms, usize::from(core.settings.inflight_max)) {
+            if conn.expired(now_ms) {
                 core.end(&conn, Closed::KeepAlive);
+            } else if conn.overdue(now_ms, core.settings.acknowledge_ms) {
+                core.end(&conn, Closed::Unacknowledged);
+            } else {
+                conn.look();
             }
         }
     }

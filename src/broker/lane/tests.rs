@@ -8,18 +8,35 @@ use super::*;
 
 const ROOM: u64 = 400;
 
-/// A router that can forget its oldest frames, as the real one does when its log is full, and die.
+/// What the router's log is sure to keep; the real one keeps twice the room as well.
+const KEEPS: u64 = 2 * ROOM;
+
+/// Canaries inside the router at most.
+const CANARIES_MAX: usize = 8;
+
+/// A router that forgets its oldest frames when its log is full, as the real one does, or for no reason, and dies.
 struct Rig {
     lane: Lane<u64>,
     router: VecDeque<Bytes>,
     pushed: u64,
     came: Vec<u64>,
     now_ms: u64,
+    /// Frames that went into the router, and those that it forgot because its log was full.
+    injected: u64,
+    rotated_away: u64,
 }
 
 impl Rig {
     fn new() -> Self {
-        Self { lane: Lane::new(2, ROOM), router: VecDeque::new(), pushed: 0, came: Vec::new(), now_ms: 0 }
+        Self {
+            lane: Lane::new(2, ROOM),
+            router: VecDeque::new(),
+            pushed: 0,
+            came: Vec::new(),
+            now_ms: 0,
+            injected: 0,
+            rotated_away: 0,
+        }
     }
 
     fn push(&mut self) {
@@ -31,8 +48,21 @@ impl Rig {
 
     fn pump(&mut self) {
         while let Some(frame) = self.lane.next_to_inject() {
-            self.router.push_back(frame);
+            self.injected += 1;
+            self.goes_in(frame);
         }
+    }
+
+    fn goes_in(&mut self, frame: Bytes) {
+        self.router.push_back(frame);
+        while self.inside_the_router() > KEEPS {
+            self.router.pop_front();
+            self.rotated_away += 1;
+        }
+    }
+
+    fn inside_the_router(&self) -> u64 {
+        self.router.iter().map(|frame| self.lane.counted(frame)).sum()
     }
 
     fn read(&mut self) -> Option<Arrived<u64>> {
@@ -47,7 +77,13 @@ impl Rig {
     }
 
     fn canary(&mut self) {
-        self.router.push_back(self.lane.canary());
+        // A router that gave out none of so many has been given up.
+        let unread = self.router.iter().filter(|frame| frame.len() == CANARY_BYTES).count();
+        if unread >= CANARIES_MAX {
+            return;
+        }
+        let canary = self.lane.canary();
+        self.goes_in(canary);
     }
 
     fn die(&mut self) {
@@ -60,7 +96,6 @@ impl Rig {
     fn settle(&mut self) {
         for _ in 0..2 * self.pushed + 4 {
             while self.read().is_some() {}
-            self.now_ms += GO_BACK_PAUSE_MS;
             self.canary();
         }
     }
@@ -125,6 +160,37 @@ fn a_canary_tells_of_a_lost_tail() {
 }
 
 #[test]
+fn what_was_sent_in_vain_is_counted_until_it_came_out() {
+    let mut rig = Rig::new();
+    for _ in 0..1000 {
+        rig.push();
+    }
+    rig.router.pop_front();
+    while rig.came.len() < 1000 {
+        rig.read().expect("there is always something in the router");
+        assert!(rig.inside_the_router() <= ROOM + 22, "going back sends no more than there is room for");
+    }
+    assert_eq!(rig.injected - 1000, ROOM.div_ceil(22), "only what was inside at the gap was sent again");
+    rig.settle();
+    rig.all_came_once_and_in_order();
+}
+
+#[test]
+fn what_the_router_forgot_takes_no_room_for_ever() {
+    let mut rig = Rig::new();
+    for _ in 0..1000 {
+        rig.push();
+    }
+    rig.router.clear();
+    assert_eq!(rig.lane.next_to_inject(), None, "it may be inside yet");
+    rig.canary();
+    assert_eq!(rig.read(), Some(Arrived::Gap(ROOM.div_ceil(22))));
+    assert!(!rig.router.is_empty(), "the canary told that it is not");
+    rig.settle();
+    rig.all_came_once_and_in_order();
+}
+
+#[test]
 fn what_is_no_frame_is_foreign() {
     let mut lane = Lane::<()>::new(2, ROOM);
     for bytes in [&b""[..], b"short", &0u64.to_be_bytes(), &CANARY.to_be_bytes()] {
@@ -169,7 +235,9 @@ proptest! {
             }
             let counted: usize = rig.lane.waiting.iter().map(|(frame, _)| frame.len()).sum();
             prop_assert_eq!(rig.lane.waiting_bytes(), counted);
+            prop_assert!(rig.inside_the_router() <= rig.lane.inside(), "never fewer than there are");
         }
+        prop_assert_eq!(rig.rotated_away, 0, "what is inside stays below what the router may rotate away");
         rig.settle();
         rig.all_came_once_and_in_order();
     }

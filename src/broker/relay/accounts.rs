@@ -16,6 +16,9 @@ use crate::{
     topics::Rights,
 };
 
+/// Subscriptions of all connections are at most those of so many with as many as one may have: a home has one such program.
+const CONNECTIONS_FULL_OF_SUBSCRIPTIONS: usize = 4;
+
 /// The role of a connection of an account: what does not change.
 pub(in crate::broker) struct Account {
     /// Which of the account's connections it is; another with the same takes its place (3.1.4).
@@ -169,7 +172,9 @@ impl Core {
         options: Options,
     ) -> Option<bool> {
         let known = account.filters.contains(filter);
-        if !known && account.filters.len() >= self.settings.accounts.subscriptions_max {
+        let (each_max, all) = (self.settings.accounts.subscriptions_max, &self.relay.subscriptions);
+        let all_max = each_max.saturating_mul(CONNECTIONS_FULL_OF_SUBSCRIPTIONS);
+        if !known && (account.filters.len() >= each_max || all.load(Ordering::Relaxed) >= all_max) {
             return None;
         }
         self.relay.table().tree.insert(filter, number, options);

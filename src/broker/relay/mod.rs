@@ -52,6 +52,9 @@ pub(super) struct Relay {
     /// How many subscriptions there are: as long as there are none, devices' messages are copied for nobody.
     subscriptions: AtomicUsize,
     keeper: Arc<dyn Keeper>,
+    /// Held from taking changes out of the table until the keeper has them: so it gets those of one topic in their order. Taken
+    /// before the table, with nothing else locked.
+    handing: Mutex<()>,
 }
 
 pub(super) struct Table {
@@ -73,7 +76,7 @@ impl Relay {
             retained.take_in(Message { topic, payload, qos, retain: true, properties, expires_ms, from: 0 });
         }
         let table = Mutex::new(Table { tree: Tree::default(), retained, connections: HashMap::new() });
-        Self { table, subscriptions: AtomicUsize::new(0), keeper: memory.keeper }
+        Self { table, subscriptions: AtomicUsize::new(0), keeper: memory.keeper, handing: Mutex::new(()) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -111,6 +114,7 @@ impl Core {
     /// Hands the keeper all changes that wait. Those of QoS 0 do so for a while, so that a value that changes each second is written
     /// once.
     pub(super) fn write_retained(self: &Arc<Self>) {
+        let _in_order = lock(&self.relay.handing);
         let mut waiting: Vec<_> = {
             let mut table = self.relay.table();
             table.retained.forget_expired(self.now_ms(), None);
@@ -127,6 +131,7 @@ impl Core {
 
     /// Keeps what one publish has changed; it is acknowledged once that is done, behind all that was kept before.
     pub(super) fn write_now(self: &Arc<Self>, topic: &str, conn: &Arc<Conn>, slot: u64) {
+        let _in_order = lock(&self.relay.handing);
         let changed = self.relay.table().retained.changed(topic);
         let (mut changes, mut topics) = (Vec::new(), Vec::new());
         if let Some((topic, message)) = changed {

@@ -87,7 +87,7 @@ fields! {
         connection, session, boot, description, last_heard, held, unaccepted, in_flight, stale, ended,
     }
     Held {
-        value, op, since, valid_until, attempts, sent, next_at, met, stored, overridden, blocked, reason,
+        value, op, since, valid_until, attempts, sent, next_at, met, came_true, before, stored, overridden, blocked, reason,
     }
     Waiter { op, caller, behind, expires_at, hears }
     Left { caller, hears, settled }

@@ -379,6 +379,12 @@ impl<T: Write> Write for Box<T> {
     }
 }
 
+impl<T: Read> Read for Box<T> {
+    fn read(json: &Json, zero: Zero) -> Result<Self, Wrong> {
+        T::read(json, zero).map(Self::new)
+    }
+}
+
 impl<T: Write> Write for Arc<T> {
     fn write(&self, zero: Zero) -> Json {
         (**self).write(zero)

@@ -309,6 +309,21 @@ impl Dice {
     }
 
     fn held(&mut self) -> Held {
+        let before = self.flag().then(|| Box::new(self.held_alone()));
+        Held { before, ..self.held_alone() }
+    }
+
+    fn waiter(&mut self) -> Waiter {
+        Waiter {
+            op: self.op(),
+            caller: self.caller(),
+            behind: self.duration(),
+            expires_at: self.instant(),
+            hears: self.hears(),
+        }
+    }
+
+    fn held_alone(&mut self) -> Held {
         Held {
             value: self.value(),
             op: self.op(),
@@ -318,16 +333,9 @@ impl Dice {
             sent: self.small(),
             next_at: self.instant(),
             met: self.flag(),
-            stored: self.some(|d| {
-                let waiter = Waiter {
-                    op: d.op(),
-                    caller: d.caller(),
-                    behind: d.duration(),
-                    expires_at: d.instant(),
-                    hears: d.hears(),
-                };
-                (waiter, d.instant())
-            }),
+            came_true: self.flag(),
+            before: None,
+            stored: self.list(Self::waiter),
             overridden: self.flag(),
             blocked: self.flag(),
             reason: self.some(|d| d.of(Reason::ALL)),
