@@ -11,7 +11,7 @@ use truetwin::config::Config;
 const READMES: [&str; 2] = ["README.md", "README.zh-CN.md"];
 
 /// Documents that name files; what they call a file stands in backticks or behind a link.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "README.zh-CN.md",
     "CHANGELOG.md",
