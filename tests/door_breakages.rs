@@ -13,7 +13,7 @@
 //! | P8: 40 ms an answer, without `TCP_NODELAY` | no test of its own: `handshake.rs` sets it before the first byte; `make bench` shows the time of an answer |
 //! | P9: ids of links that ended block the router | no link of the router ever ends while it lives: `fast_reconnects`, `nothing_that_breaks_rumqttds_listener_breaks_the_door` counts no rebuild |
 //! | no persistence: retained messages are gone after a restart | `test_what_is_retained_outlives_a_killed_hub_and_its_orderly_stop` |
-//! | PUBACK says nothing: acknowledged reports are lost | `a_report_is_acknowledged_only_when_it_was_taken_in_and_in_order`, `no_acknowledged_report_is_lost_when_the_router_dies_again_and_again_under_load` |
+//! | PUBACK says nothing: acknowledged reports are lost | `a_report_is_acknowledged_only_when_it_was_taken_in_and_in_order`, `no_acknowledged_report_is_lost_and_none_comes_twice_however_often_the_router_dies_and_hangs` |
 //! | a slow reader loses messages without a sign | `a_stuck_hub_holds_the_devices_back_and_nothing_is_lost`, `whoever_reads_too_slowly_loses_qos_0_and_is_closed_for_qos_1` |
 //! | memory for each filter ever subscribed | `five_thousand_filters`, `filters_topics_and_client_ids_leave_nothing_behind` |
 //! | memory for each distinct topic, each client id | `filters_topics_and_client_ids_leave_nothing_behind` |
