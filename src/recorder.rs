@@ -83,6 +83,34 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
+impl Error {
+    /// Whether it is the disk's or the file's state of today, and not a mistake of whoever named the file: then a hub that is
+    /// started again by itself must come up all the same.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Full { .. } | Self::Thread(_) => true,
+            Self::File { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::NoRecording { .. } => false,
+        }
+    }
+}
+
+/// Whether a recording may go on in a file that is there: one that is not there may be made.
+///
+/// # Errors
+/// [`Error::NoRecording`], or [`Error::File`] if it cannot be read.
+pub fn check(file: &Path) -> Result<(), Error> {
+    let problem = |source| Error::File { file: file.to_owned(), source };
+    match file.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(problem(error)),
+        Ok(metadata) if metadata.len() == 0 || is_recording(file).map_err(problem)? => Ok(()),
+        Ok(_) => Err(Error::NoRecording { file: file.to_owned() }),
+    }
+}
+
 /// A recording that goes on; shared by all actors.
 pub struct Recorder {
     entries: SyncSender<Order>,

@@ -130,6 +130,7 @@ fn searched(relay: u16) {
     let sim = |name: &str, device: &str, kind: &str, secret: &str| {
         let file = folder.path().join(format!("{name}.secret"));
         fs::write(&file, secret).unwrap();
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let password = file.to_str().unwrap();
         let arguments = ["sim", "--mqtt", mqtt, "--device", device, "--kind", kind, "--password-file", password];
         Program::start(folder.path(), name, &arguments)

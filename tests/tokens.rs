@@ -41,8 +41,6 @@ async fn token(house: &House, name: &str, devices: Option<&[&str]>, read: Option
         | control::Response::Tokens { .. }
         | control::Response::BackedUp
         | control::Response::Disputed { .. }
-        | control::Response::Account { .. }
-        | control::Response::Accounts { .. }
         | control::Response::Error { .. }) => panic!("{other:?}"),
     }
 }

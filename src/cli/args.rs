@@ -365,7 +365,7 @@ pub struct SimArgs {
     /// The device to be
     #[arg(long, value_name = "NAME", value_parser = device_id, required_unless_present = "list")]
     pub device: Option<DeviceId>,
-    /// The file with its password, so that it is in no list of processes
+    /// The file with its password, so that it is in no list of processes; nobody else may read it (chmod 600)
     #[arg(long, value_name = "F", required_unless_present = "list")]
     pub password_file: Option<PathBuf>,
     /// What sort of device [default: socket]
@@ -503,6 +503,28 @@ mod tests {
         ] {
             parsed(line).unwrap_or_else(|error| panic!("{line}: {error}"));
         }
+    }
+
+    /// Every argument of every command, with the command's name.
+    fn arguments(command: &clap::Command, found: &mut Vec<String>) {
+        found.extend(command.get_arguments().map(|argument| format!("{} {}", command.get_name(), argument.get_id())));
+        command.get_subcommands().for_each(|sub| arguments(sub, found));
+    }
+
+    #[test]
+    fn no_argument_is_a_secret_and_those_that_have_to_do_with_one_name_its_file() {
+        let mut found = Vec::new();
+        arguments(&Cli::command(), &mut found);
+        assert!(found.len() > 40, "{found:?}");
+        let secret = ["password", "secret", "token", "key", "code", "url", "credential"];
+        let is_about =
+            |argument: &&str| argument.split(' ').skip(1).any(|id| secret.iter().any(|word| id.contains(word)));
+        let mut about: Vec<&str> = found.iter().map(String::as_str).filter(is_about).collect();
+        about.sort_unstable();
+        about.dedup();
+        // A new one is thought about here: where does the secret come from? What is asked for (`endpoint add`, `account add --ask`)
+        // or comes from the environment (TRUETWIN_TOKEN) is no argument.
+        assert_eq!(about, ["add password_file", "rotate password_file", "sim password_file"], "{found:#?}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ use crate::{
     broker,
     config::Config,
     control::{self, Request, Response},
-    data, serve,
+    data, recorder, serve,
 };
 
 /// Runs a command.
@@ -104,11 +104,13 @@ fn check_config(file: Option<&Path>, folder: Option<&Path>) -> anyhow::Result<Ex
 }
 
 /// Whether a hub can start with a configuration, as far as that is the configuration's: access points with their URLs and
-/// tokens, the code that is said aloud, the certificate. All that is wrong is told.
+/// tokens, the code that is said aloud, the certificate, the file of a recording. All that is wrong is told.
 fn startable(config: &Config) -> anyhow::Result<()> {
     let (_, broken) = serve::configured::endpoints(config);
     let mut wrong: Vec<String> = broken.into_iter().map(|error| format!("{:#}", anyhow::Error::new(error))).collect();
     wrong.extend(serve::spoken_code(config).err().map(|error| format!("{:#}", anyhow::Error::new(error))));
+    let recorded = config.recording.file.as_ref().and_then(|file| recorder::check(Path::new(file)).err());
+    wrong.extend(recorded.map(|error| format!("{:#}", anyhow::Error::new(error))));
     wrong.extend(uncertified(config).map(|error| format!("{:#}", anyhow::Error::new(error))));
     let message = match wrong.len() {
         0 => return Ok(()),

@@ -74,7 +74,9 @@ fn shown(told: &Told) -> String {
             let since = i64::try_from(head.unix_ms).ok().filter(|ms| *ms > 0);
             let since = since.and_then(|ms| Timestamp::from_millisecond(ms).ok());
             let since = since.map(|at| format!(", {at:.3}")).unwrap_or_default();
-            row(*line, "0", "", &format!("a recording of truetwin {}{since}", head.hub))
+            let own = env!("CARGO_PKG_VERSION");
+            let own = if head.hub.starts_with(own) { String::new() } else { format!(", replayed by {own}") };
+            row(*line, "0", "", &format!("a recording of truetwin {}{since}{own}", head.hub))
         }
         Told::Begins { line, device, at_ns } => row(*line, &seconds(*at_ns), device.as_str(), "its twin begins"),
         Told::Step(step) => stepped(step, &row),

@@ -11,7 +11,7 @@ use std::{
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{DemoArgs, Exit, Failure, McpArgs, SimArgs, listen, say, serve_config};
+use super::{DemoArgs, Exit, Failure, McpArgs, SimArgs, listen, say, secret, serve_config};
 use crate::{
     config::Config,
     data::{self, DataFolder},
@@ -121,14 +121,13 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<Exit> {
         return say(&sim::list());
     }
     let usage = |message: String| Failure { exit: Exit::Usage, message };
-    let password = std::fs::read_to_string(file)
-        .map_err(|error| usage(format!("cannot read the password file {}: {error}", file.display())))?;
+    let password = secret::from_file(file)?;
     let fault = args.fault.as_deref().unwrap_or("none").parse().map_err(|error| usage(format!("{error}")))?;
     let kind = args.kind.as_deref().unwrap_or("socket").parse().map_err(|error| usage(format!("{error}")))?;
     sim::run(sim::Options {
         mqtt: address(mqtt).map_err(usage)?,
         device: device.to_string(),
-        password: password.trim().to_owned(),
+        password: password.reveal().to_owned(),
         kind,
         speed: args.speed,
         fault,

@@ -103,9 +103,12 @@ fn documented<S: Section>(out: &mut String, path: &str, section: &S, prefix: &st
         for line in key.doc {
             line_to(out, &format!("#{line}"));
         }
-        line_to(out, &format!("# Takes {}.", key.allowed));
-        if let Some(value) = (key.get)(section) {
-            line_to(out, &format!("{prefix}{} = {value}", key.name));
+        match (key.get)(section) {
+            Some(value) => {
+                line_to(out, &format!("# Takes {}.", key.allowed));
+                line_to(out, &format!("{prefix}{} = {value}", key.name));
+            }
+            None => line_to(out, &format!("# {} takes {}; it is not set.", key.name, key.allowed)),
         }
     }
     out.push('\n');

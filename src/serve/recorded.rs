@@ -15,7 +15,14 @@ pub(super) async fn begin(config: &Config) -> Result<Option<Arc<Recorder>>, Erro
     let bytes_max = u64::from(config.recording.size_max_mib) * 1_048_576;
     let plan = Plan { file: PathBuf::from(file), bytes_max, left_out: left_out(config) };
     let started = tokio::task::spawn_blocking(move || Recorder::start(plan)).await.map_err(|_| Error::Recorder)?;
-    Ok(Some(started?))
+    match started {
+        Ok(recorder) => Ok(Some(recorder)),
+        Err(error) if error.is_passing() => {
+            tracing::warn!(%error, "nothing is recorded; the hub starts all the same");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The devices of which a value is nobody's to read (semantics 7.3), and those that look at such a value to confirm theirs: a
@@ -54,5 +61,18 @@ mod tests {
             left,
             [("door", "open is verified with safe.code, which is sensitive"), ("safe", "code is sensitive")]
         );
+    }
+
+    #[tokio::test]
+    async fn a_recording_that_is_full_keeps_no_hub_from_starting_and_a_file_that_is_none_does() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("r.jsonl");
+        let config = format!("[recording]\nfile = \"{}\"\nsize_max_mib = 1\n", file.display());
+        let config = Config::parse("t", &config).expect("a configuration");
+        let head = "{\"truetwin_recording\":1,\"hub\":\"t\",\"unix_ms\":0}\n";
+        std::fs::write(&file, head.to_owned() + &"\n".repeat(1_048_576)).expect("a file");
+        assert!(begin(&config).await.expect("it starts").is_none());
+        std::fs::write(&file, "precious\n").expect("a file");
+        assert!(matches!(begin(&config).await, Err(Error::Recording(_))));
     }
 }

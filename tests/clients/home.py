@@ -196,6 +196,7 @@ class Hub(Process):
         assert done.returncode == 0, f"device add {name}: {done.stderr}"
         password = json.loads(done.stdout)["password"]
         file = self.folder / f"{name}.secret"
+        file.touch(0o600)
         file.write_text(password + "\n")
         return password, file
 

@@ -159,5 +159,6 @@ pub(crate) fn add(folder: &Path, data: &Path, name: &str) -> PathBuf {
     let told: Json = serde_json::from_str(&run(data, &["device", "add", name, "--json"])).unwrap();
     let file = folder.join(format!("{name}.secret"));
     fs::write(&file, told["password"].as_str().unwrap()).unwrap();
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     file
 }

@@ -46,7 +46,7 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read the TLS {what} {}", path.display())]
+    #[error("cannot read the TLS {what} {} (truetwin tls make makes one)", path.display())]
     Unreadable {
         /// `certificate` or `key`.
         what: &'static str,

@@ -6,7 +6,13 @@ fn a_file_that_is_no_file_is_named() {
     let tls =
         |cert: &str| Tls { cert_file: folder.path().join(cert), key_file: folder.path().join("key"), plain: true };
     let error = tls("none").check().expect_err("nothing is there").to_string();
-    assert_eq!(error, format!("cannot read the TLS certificate {}", folder.path().join("none").display()));
+    assert_eq!(
+        error,
+        format!(
+            "cannot read the TLS certificate {} (truetwin tls make makes one)",
+            folder.path().join("none").display()
+        )
+    );
     assert!(tls("").check().is_err(), "a folder is no certificate");
 }
 

@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeSet,
+    io::Cursor,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,8 +16,9 @@ use crate::{
         Action, Choice, Class, Confirm, Confirmation, Description, Evidence, Failsafe, Kind, Predicate, Property, Role,
         Terms, Value, Verify,
     },
+    recording::replay::{self, Compared, Replay, Told},
     twin::{
-        Hears, Waiter,
+        Hears, Twin, Waiter,
         held::Held,
         input::{ActionResult, Body, Cause, Found, Hello, Left, Memory, Report, Status},
         wish::{CallerId, Target, Wish},
@@ -506,6 +509,75 @@ proptest! {
         let whole = moment(zero, dice.zero, &dice.device(), &input, &[], false);
         let cut: String = whole.chars().take(at).collect();
         prop_assert!(cut == whole || read(&cut, zero).is_err(), "{}", cut);
+    }
+}
+
+/// A history of inputs thrown at a twin, as a recording. One that it fails over is the last.
+fn history(dice: &mut Dice) -> Vec<String> {
+    let (zero, lamp) = (Zero::new(dice.zero), DeviceId::new("lamp").unwrap());
+    let settings = Settings::new(dice.zero);
+    let mut twin = Twin::new(lamp.clone(), settings.clone());
+    let mut lines =
+        vec![head(&Head { hub: "thrown".to_owned(), unix_ms: 0 }), begins(zero, dice.zero, &lamp, &settings)];
+    let mut now = dice.zero;
+    for _ in 0..dice.below(40) {
+        now += Duration::from_millis(dice.below(3_000));
+        let inputs = dice.inputs();
+        let input = dice.of(&inputs);
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            twin.apply(now, input.clone());
+            std::iter::from_fn(|| twin.poll()).collect::<Vec<Effect>>()
+        }));
+        let crashed = stepped.is_err();
+        lines.push(moment(zero, now, &lamp, &input, &stepped.unwrap_or_default(), crashed));
+        if crashed {
+            break;
+        }
+    }
+    lines
+}
+
+fn replayed(lines: &[String]) -> (Vec<Result<Told, replay::Error>>, replay::Summary) {
+    let mut replay = Replay::new("r", Cursor::new(lines.join("\n") + "\n"), None);
+    let told = replay.by_ref().collect();
+    (told, replay.summary().clone())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_history_is_decided_again_as_it_was(seed in any::<u64>()) {
+        let lines = history(&mut Dice::new(seed));
+        let (told, summary) = replayed(&lines);
+        prop_assert!(summary.is_whole() && summary.inputs + 2 == lines.len() as u64, "{:?}", told);
+        let fails_only_now = |told: &Result<Told, replay::Error>| match told {
+            Ok(Told::Step(step)) => step.compared == Compared::Crashed { again: false },
+            Ok(_) => false,
+            Err(_) => true,
+        };
+        prop_assert!(!told.iter().any(fails_only_now), "{:?}", told);
+    }
+
+    #[test]
+    fn whatever_somebody_does_to_a_recording_it_is_read_or_refused(seed in any::<u64>()) {
+        let mut dice = Dice::new(seed);
+        let mut lines = history(&mut dice);
+        for _ in 0..1 + dice.below(4) {
+            let at = usize::try_from(dice.below(lines.len() as u64)).unwrap();
+            let place = usize::try_from(dice.below(lines[at].len() as u64 + 1)).unwrap();
+            let place = (place..=lines[at].len()).find(|place| lines[at].is_char_boundary(*place)).unwrap();
+            let with = dice.of(&["9", "-", "\"", "}", "{", "0", "null", "18446744073709551615", "tick", ""]);
+            match dice.below(3) {
+                0 => lines[at].insert_str(place, with),
+                1 => lines[at].truncate(place),
+                _ => drop(lines.remove(at)),
+            }
+            if lines.is_empty() {
+                break;
+            }
+        }
+        let _read_or_refused = replayed(&lines);
     }
 }
 
