@@ -120,14 +120,14 @@ impl Waiting {
             return Err(NotKept::Behind);
         }
         let urgent = order.is_urgent();
-        match order {
-            Order::Keep { entries, done: None, .. } if entries.iter().all(|e| matches!(e, Entry::Reported(_))) => {
-                state.report(entries);
-            }
-            order => {
-                state.urgent += usize::from(urgent);
-                state.orders.push_back(order);
-            }
+        let reported = order.entries().iter().all(|entry| matches!(entry, Entry::Reported(_)));
+        if let (Order::Keep { entries, .. }, false) = (&order, urgent)
+            && reported
+        {
+            state.report(entries);
+        } else {
+            state.urgent += usize::from(urgent);
+            state.orders.push_back(order);
         }
         if urgent || (state.writer == Writer::Sleeps && state.something_is_due()) {
             state.writer = Writer::ComesRound;
@@ -170,14 +170,14 @@ impl State {
             || (!self.reported.is_empty() && self.reported_since.elapsed() >= REPORTED_FOR)
     }
 
-    fn report(&mut self, entries: Vec<Entry>) {
+    fn report(&mut self, entries: &[Entry]) {
         if self.reported.is_empty() {
             self.reported_since = Instant::now();
         }
         for entry in entries {
-            let Entry::Reported(row) = &entry else { continue };
+            let Entry::Reported(row) = entry else { continue };
             let key = (row.device.clone(), row.property.clone());
-            self.reported.insert(key, entry);
+            self.reported.insert(key, entry.clone());
         }
     }
 

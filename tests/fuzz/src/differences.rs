@@ -1,5 +1,4 @@
-//! A target: the codec says of a packet what other people's codecs say of it, but where [`decided`](crate::decided) says why
-//! not.
+//! A target: the codec says of a packet what other people's codecs say of it, but where [`decided`] says why not.
 //!
 //! What is no difference: to refuse a packet before it is whole, and the words of a refusal.
 
