@@ -1,6 +1,6 @@
 # One command for each thing that people and CI do here. All set-up is done by the targets themselves, into .build and target.
 .DEFAULT_GOAL := help
-.PHONY: sim soak load fuzz help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
+.PHONY: sim soak load fuzz fuzz-hub help setup setup-lint unit binary demo clients test bench faults mutants lint fmt clippy docs deny shell python clean
 SHELL := /bin/bash
 
 BUILD := .build
@@ -47,6 +47,9 @@ fuzz: ## codec and sessions under random packets, guided by coverage; MINUTES=n 
 
 load: ## many connections at the program as released: DEVICES=n (5000) that stay, a STORM=n (1000) after a restart, STRANGERS=n (10000)
 	DEVICES=$(or $(DEVICES),5000) STORM=$(or $(STORM),1000) STRANGERS=$(or $(STRANGERS),10000) cargo test --quiet --locked --profile bench --test load -- --nocapture --test-threads=1
+
+fuzz-hub: ## garbage at a running hub, over MQTT and HTTP, while others' calls go on; MINUTES=n (2), SEED=n
+	MINUTES=$(or $(MINUTES),2) $(if $(SEED),SEED=$(SEED)) cargo test --quiet --locked --profile ci --test attacks -- --nocapture fuzz
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)

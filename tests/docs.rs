@@ -11,13 +11,14 @@ use truetwin::config::Config;
 const READMES: [&str; 2] = ["README.md", "README.zh-CN.md"];
 
 /// Documents that name files; what they call a file stands in backticks or behind a link.
-const DOCUMENTS: [&str; 9] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "README.zh-CN.md",
     "CHANGELOG.md",
     "src/lib.rs",
     "src/twin/semantics.md",
     "src/answer/answers.md",
+    "src/broker/interoperability.md",
     "firmware/wire/protocol.md",
     "src/broker/protocol.md",
     "firmware/micropython/README.md",
@@ -64,6 +65,54 @@ fn each_file_that_a_document_names_is_there() {
     }
     assert!(missing.is_empty(), "{missing:#?}");
     assert!(named > 40, "only {named} names were understood as files");
+}
+
+/// Tables whose rows name the tests that hold them: the document, and where its tests are.
+const TABLES_OF_TESTS: [(&str, &[&str]); 2] = [
+    (
+        "src/broker/interoperability.md",
+        &["tests/clients/test_interoperability_3.py", "tests/clients/test_interoperability_5.py"],
+    ),
+    ("tests/door_breakages.rs", &["tests/door_breakages.rs", "tests/door_breakages", "tests/door", "tests/clients"]),
+];
+
+#[test]
+fn each_test_that_a_table_names_is_there_and_each_scenario_is_in_its_table() {
+    for (document, places) in TABLES_OF_TESTS {
+        let rows: Vec<String> = text(document).lines().filter(|line| is_row(line)).map(str::to_owned).collect();
+        assert!(rows.len() > 20, "{document} has {} rows", rows.len());
+        let code: String = places.iter().map(|place| code(&root().join(place))).collect();
+        for row in &rows {
+            for name in row.split('`').skip(1).step_by(2).filter(|name| names_a_test(name)) {
+                let there = [format!("fn {name}("), format!("def {name}(")].iter().any(|text| code.contains(text));
+                assert!(there, "{document}: there is no test {name}");
+            }
+        }
+        let tests = code.split("\ndef test_").skip(1).filter_map(|rest| rest.split('(').next());
+        for name in tests.filter(|_| document.ends_with(".md")) {
+            let said = text(document).contains(&format!("`test_{name}`"));
+            assert!(said, "{document} does not name test_{name}");
+        }
+    }
+}
+
+/// A row of a table, in a document or in the head of a module.
+fn is_row(line: &str) -> bool {
+    line.trim_start_matches("//! ").starts_with('|') && !line.contains("|---")
+}
+
+/// Whether a text is a test's name, and not that of a setting or a file.
+fn names_a_test(name: &str) -> bool {
+    name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+}
+
+/// What a file says, or all files of a folder.
+fn code(place: &Path) -> String {
+    if place.is_file() {
+        return fs::read_to_string(place).unwrap();
+    }
+    let files = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|file| file.is_file()).map(|file| fs::read_to_string(file).unwrap()).collect()
 }
 
 /// Whether a text is the path of a file: a folder and an ending, and nothing that is to be filled in.

@@ -1,12 +1,43 @@
 //! Everything that rumqttd 0.20's own listener breaks at, done to the door: afterwards another device still gets its
 //! echo, over the same router.
 //!
-//! Two of the list need no test: the door's sockets have `TCP_NODELAY` (P8 was 40 ms an answer), and no link of the router
-//! ever ends while it lives (P9 were stale ids).
+//! | what breaks rumqttd's listener | test |
+//! |---|---|
+//! | P1: a topic, will or filter that begins with no ASCII kills the router | `p1_topics_and_wills_and_filters_that_begin_with_no_ascii`, `p1_topics_that_begin_with_no_ascii` |
+//! | P2: a client id with `/`, or a refused client that retries, locks everybody out | `p2_client_ids_with_slashes_and_refused_clients_that_retry` |
+//! | P3: a shared subscription with an unacknowledged message kills the router | `p3_shared_subscriptions_without_clean_session`, `p3_shared_subscriptions_with_unacknowledged_messages` |
+//! | P4: a goodbye, or a bad PUBACK, while messages stream kills the router | `p4_goodbyes_while_messages_stream`, `p4_goodbyes_while_messages_stream_to_the_account` |
+//! | P5: properties of MQTT 5 cut a subscriber of 3.1.1 | `p5_properties_of_v5_do_not_reach_a_device_of_3_1_1`, `p5_properties_for_a_subscriber_of_3_1_1` |
+//! | P6: packet types of a server | `p6_packet_types_of_a_server` in both files |
+//! | P7: a silent connection on TLS blocks all others | `p7_a_silent_connection_blocks_nobody`, `a_tls_handshake_that_stalls_at_any_byte_blocks_nobody_and_ends` |
+//! | P8: 40 ms an answer, without `TCP_NODELAY` | no test of its own: `handshake.rs` sets it before the first byte; `make bench` shows the time of an answer |
+//! | P9: ids of links that ended block the router | no link of the router ever ends while it lives: `fast_reconnects`, `nothing_that_breaks_rumqttds_listener_breaks_the_door` counts no rebuild |
+//! | no persistence: retained messages are gone after a restart | `test_what_is_retained_outlives_a_killed_hub_and_its_orderly_stop` |
+//! | PUBACK says nothing: acknowledged reports are lost | `a_report_is_acknowledged_only_when_it_was_taken_in_and_in_order`, `no_acknowledged_report_is_lost_and_none_comes_twice_however_often_the_router_dies_and_hangs` |
+//! | a slow reader loses messages without a sign | `a_stuck_hub_holds_the_devices_back_and_nothing_is_lost`, `whoever_reads_too_slowly_loses_qos_0_and_is_closed_for_qos_1` |
+//! | memory for each filter ever subscribed | `five_thousand_filters`, `filters_topics_and_client_ids_leave_nothing_behind` |
+//! | memory for each distinct topic, each client id | `filters_topics_and_client_ids_leave_nothing_behind` |
+//! | retained messages: without bound, cut at 100, not told again, cleared by an empty one without the flag | `retained_messages_are_bounded_whole_and_cleared_only_by_a_retained_one` |
+//! | retained by any client | `retained_and_empty_payloads`, `another_devices_topics_and_everything`, `nobody_writes_where_only_the_hub_and_its_devices_do` |
+//! | QoS 0 is delivered as 1 | `quality_is_never_raised_and_qos_2_is_closed` |
+//! | QoS 2 is told twice or lost | `qos_2_in_every_order`, `quality_is_never_raised_and_qos_2_is_closed` |
+//! | acknowledgements out of order end the connection; the client's receive maximum is ignored | `acknowledgements_out_of_order`, `acknowledgements_in_any_order_and_within_the_window` |
+//! | a takeover tells the new connection's will and forgets it | `takeovers_with_wills`, `a_takeover_tells_the_old_will_and_keeps_the_new_one` |
+//! | what is sent counts as a sign of life | `what_is_sent_to_a_client_is_no_sign_of_its_life`, `s5_5_a_device_that_falls_silent_ends_and_one_that_speaks_does_not` |
+//! | keep-alive 0 is refused | `keep_alive_of_none` |
+//! | topics and filters that are malformed, or begin with `$` | `bad_filters_and_topics`, `dollar_and_malformed_filters_and_topics` |
+//! | no rights: any topic, any wildcard | `another_devices_topics_and_everything`, and the table of `attacks.rs` |
+//! | refused without a CONNACK | `each_refused_login_has_its_code_in_both_versions` |
+//! | what MQTT 5 has and rumqttd has not | `src/broker/interoperability.md` |
+//! | a client with the name of a link ends that | `a_client_with_the_name_of_a_link` |
+//! | a link that is not woken stands still; a blocked router blocks its callers | `a_router_that_dies_while_the_hub_is_stuck_loses_nothing_either`, `a_router_that_is_stuck_without_being_dead_is_found_by_its_canary` |
+//! | anything else, at random | `mutated_packets_in_live_sessions`, and the fuzz of `attacks.rs` |
 //!
 //! One broker for all of it: a router's thread cannot be stopped, and one that has been through the others is the better test.
 #![allow(missing_docs, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
+#[path = "door_breakages/as_account.rs"]
+mod as_account;
 #[path = "door/support.rs"]
 mod support;
 

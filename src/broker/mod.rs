@@ -22,6 +22,8 @@
 //! share brokers.
 //!
 #![doc = include_str!("protocol.md")]
+//!
+#![doc = include_str!("interoperability.md")]
 
 mod conn;
 mod core;

@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 from home import BINARY, PATIENCE_S, Hub, Mosquitto, RawDevice, Sim
+from interop import RIGHTS, Peer, account
 from mcp import Client, StdioServerParameters
 
 
@@ -59,3 +60,17 @@ def way(request):
 def raw(hub, keep):
     """Starts devices that say whatever the test wants."""
     return lambda name, **more: keep(RawDevice(hub, name, **more))
+
+
+@pytest.fixture
+def peers(hub, keep):
+    """Makes clients of service accounts: peers(version) of one, peers(version, user="two") of another."""
+    passwords = {}
+
+    def made(version, user="one", rights=RIGHTS, **more):
+        if user not in passwords:
+            passwords[user] = account(hub, user, rights)
+        return keep(Peer(hub, user, passwords[user], version, **more))
+
+    made.password = passwords.get
+    return made

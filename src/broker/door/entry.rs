@@ -50,7 +50,9 @@ pub(super) async fn admit(
     if from.plain && core.certificate.as_ref().is_some_and(|certificate| !certificate.plain()) {
         return Err(refuse(Refusal::Plain));
     }
-    let candidate = core.guesses.candidate(from.peer, connect.user.unwrap_or_default());
+    // Who names nobody guesses no password: refused without waiting, and takes no place from those who wait.
+    let Some(user) = connect.user else { return judge(core, connect, from).await.map_err(refuse) };
+    let candidate = core.guesses.candidate(from.peer, user);
     match core.guesses.turn(candidate, core.now_ms()) {
         Turn::Now => {}
         Turn::Later(delay, _place) => {
@@ -62,7 +64,7 @@ pub(super) async fn admit(
     let judged = judge(core, connect, from).await;
     match &judged {
         Ok(_) => core.guesses.right(candidate),
-        Err(Refusal::NoLogin | Refusal::BadLogin) => core.guesses.wrong(candidate, core.now_ms()),
+        Err(Refusal::BadLogin) => core.guesses.wrong(candidate, core.now_ms()),
         Err(_) => {}
     }
     judged.map_err(refuse)

@@ -9,7 +9,7 @@ use truetwin::broker::{
     },
 };
 
-use crate::facts::BYTES_MAX;
+use crate::{facts::BYTES_MAX, random::About};
 
 /// The version that a fuzzer's input is about, and its packet: the first byte chooses.
 pub fn split(input: &[u8]) -> Option<(MqttVersion, &[u8])> {
@@ -22,6 +22,7 @@ pub fn split(input: &[u8]) -> Option<(MqttVersion, &[u8])> {
 /// # Panics
 /// If it breaks one.
 pub fn check(bytes: &[u8], version: MqttVersion) {
+    let _about = About(bytes);
     check_connect(bytes);
     match decode(bytes, version, BYTES_MAX) {
         Ok(None) => assert!(bytes.len() < BYTES_MAX, "what is as long as allowed does not wait for more"),

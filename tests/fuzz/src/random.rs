@@ -57,6 +57,17 @@ impl Source<'_> {
     }
 }
 
+/// Says which bytes it was about if what is done in its life panics.
+pub struct About<'a>(pub &'a [u8]);
+
+impl Drop for About<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("it was about {}", crate::differences::hex(self.0));
+        }
+    }
+}
+
 /// The first seed and how many runs: SEED and RUNS of the environment, or these. Printed, so that a failure can be had again.
 pub fn seeds(target: &str, runs: u64) -> std::ops::Range<u64> {
     let number = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);

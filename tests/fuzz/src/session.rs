@@ -14,7 +14,7 @@ use self::{
 };
 use crate::{
     packets::{ACCOUNT, DEVICE, connect, later, mutate, packet},
-    random::Source,
+    random::{About, Source},
 };
 
 /// Packets of one session at most: fewer than the window is wide, so that none is held back for long.
@@ -28,6 +28,7 @@ pub fn check(source: &mut Source<'_>) {
     let version = if source.once_in(2) { V5 } else { V3_1_1 };
     let user = if source.once_in(3) { ACCOUNT } else { DEVICE };
     let stream = script(source, version, user);
+    let _about = About(&stream);
     run(&stream, source.once_in(2));
 }
 
