@@ -78,13 +78,12 @@ pub(crate) trait Read: Sized {
     fn read(json: &Json, zero: Zero) -> Result<Self, Wrong>;
 }
 
-/// Puts a field into a form; nothing and empty lists are left out.
+/// Puts a field into a form; nothing and empty lists are left out. A struct without any is there: left out it would be nothing.
 pub(crate) fn put(form: &mut Map<String, Json>, name: &str, value: Json) {
     let nothing = match &value {
         Json::Null => true,
         Json::Array(entries) => entries.is_empty(),
-        Json::Object(entries) => entries.is_empty(),
-        Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+        Json::Object(_) | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
     };
     if !nothing {
         form.insert(name.to_owned(), value);

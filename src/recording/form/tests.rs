@@ -512,6 +512,16 @@ proptest! {
     }
 }
 
+#[test]
+fn what_holds_nothing_comes_back_as_it_was() {
+    let at = Instant::now();
+    let (zero, device) = (Zero::new(at), DeviceId::new("lamp").unwrap());
+    let input = Input::Restored(Memory::default());
+    let line = moment(zero, at, &device, &input, &[], false);
+    let written = Line::Moment(Box::new(Moment { device, at, input, decided: Vec::new(), crashed: false }));
+    assert_eq!(read(&line, zero), Ok(written), "{line}");
+}
+
 /// A history of inputs thrown at a twin, as a recording. One that it fails over is the last.
 fn history(dice: &mut Dice) -> Vec<String> {
     let (zero, lamp) = (Zero::new(dice.zero), DeviceId::new("lamp").unwrap());
