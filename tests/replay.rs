@@ -8,6 +8,7 @@ mod program;
 use std::{
     fs::{self, File},
     io::BufReader,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -202,6 +203,7 @@ fn a_hub_that_was_killed_and_starts_again_goes_on_in_the_same_file_with_what_its
     let added: Json = added.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
     let password = folder.path().join("password");
     fs::write(&password, added["password"].as_str().unwrap()).unwrap();
+    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
     let sim = ["sim", "--mqtt", &mqtt, "--device", "heater", "--kind", "thermostat", "--password-file"];
     let sim = program::Program::start(folder.path(), "sim", &[&sim[..], &[password.to_str().unwrap()]].concat());
     let set = |value: &str| program::run(&data, &["set", "heater", "target", value], "");
