@@ -107,7 +107,7 @@ pub(crate) async fn measure(folder: &Path, rounds: u32, targets: &mut Targets) -
     let lost = after.sum("truetwin_journal_not_kept_total", "") + after.sum("truetwin_answers_unrecorded_total", "");
     targets.check(lost == 0, &format!("journal: {lost} records or answers not kept"));
     drop((with, without));
-    idle(&folder.join("idle"), targets)?;
+    idle(&folder.join("idle-house"), targets)?;
     recover(&folder.join("recover"))
 }
 
