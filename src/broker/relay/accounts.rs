@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Full, Message, Options, outbox::Offered, outbox::Outbox};
+use super::{
+    Full, Message, Options,
+    outbox::{Filled, Offered, Outbox},
+};
 use crate::{
     broker::{
         Closed,
@@ -196,19 +199,21 @@ impl Core {
         existed
     }
 
-    /// Moves what waits for an account into its session's buffer, as far as there is room. Whether anything was moved.
-    pub(in crate::broker) fn fill(&self, conn: &Conn) -> bool {
+    /// Moves what waits for an account into its session's buffer, as far as there is room.
+    pub(in crate::broker) fn fill(&self, conn: &Conn) -> Filled {
         let mut state = conn.state();
         let state = &mut *state;
-        let Some(account) = &mut state.account else { return false };
+        let Some(account) = &mut state.account else { return Filled::default() };
         let now_ms = self.now_ms();
-        let next = |filter: &str, after: Option<&str>| self.relay.table().retained.next(filter, after, now_ms);
+        let next = |filter: &str, after: Option<&str>, looks: &mut usize| {
+            self.relay.table().retained.next(filter, after, now_ms, looks)
+        };
         let before = state.out.len();
         let filled = account.outbox.fill(&mut state.out, now_ms, next);
         state.filled(before);
         count_many(&self.totals.messages_out, filled.sent);
         count_many(&self.totals.messages_expired, filled.expired);
         count_many(&self.totals.messages_too_large, filled.too_large);
-        filled.sent > 0
+        filled
     }
 }

@@ -27,6 +27,17 @@ pub(in crate::broker) struct Retained {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Full;
 
+/// What came of looking for the next message that a filter matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::broker) enum Next {
+    /// This one, on this topic.
+    Found(Arc<str>, Arc<Message>),
+    /// None up to this topic, and no more are looked at for now.
+    StoppedAt(Arc<str>),
+    /// None behind.
+    NoMore,
+}
+
 impl Retained {
     pub(in crate::broker) fn new(count_max: usize, bytes_max: usize) -> Self {
         Self { kept: BTreeMap::new(), bytes: 0, count_max, bytes_max, unwritten: BTreeSet::new() }
@@ -87,8 +98,9 @@ impl Retained {
         }
     }
 
-    /// The next message on a topic that a filter matches, in the order of topics, behind `after`.
-    pub(in crate::broker) fn next(&self, filter: &str, after: Option<&str>, now_ms: u64) -> Option<Arc<Message>> {
+    /// The next message on a topic that a filter matches, in the order of topics, behind `after`. It looks at `looks` topics at
+    /// most, but at one, and takes off those that it looked at.
+    pub(in crate::broker) fn next(&self, filter: &str, after: Option<&str>, now_ms: u64, looks: &mut usize) -> Next {
         // All topics begin with the filter's levels before its first wildcard: only those are looked at.
         let plain = &filter[..filter.find(['+', '#']).unwrap_or(filter.len())];
         let plain = plain.strip_suffix('/').unwrap_or(plain); // a/# matches a
@@ -97,9 +109,16 @@ impl Retained {
             None => Bound::Included(plain),
         };
         let here = self.kept.range::<str, _>((from, Bound::Unbounded));
-        let here = here.take_while(|(topic, _)| topic.starts_with(plain));
-        let mut fitting = here.filter(|(topic, message)| matches(filter, topic) && !message.expired(now_ms));
-        fitting.next().map(|(_, message)| message.clone())
+        for (topic, message) in here.take_while(|(topic, _)| topic.starts_with(plain)) {
+            *looks = looks.saturating_sub(1);
+            if matches(filter, topic) && !message.expired(now_ms) {
+                return Next::Found(topic.clone(), message.clone());
+            }
+            if *looks == 0 {
+                return Next::StoppedAt(topic.clone());
+            }
+        }
+        Next::NoMore
     }
 
     /// A topic's change, to be written now.
@@ -150,10 +169,17 @@ mod tests {
     /// All that a new subscriber to a filter hears.
     fn heard(retained: &Retained, filter: &str, now_ms: u64) -> Vec<String> {
         let mut topics: Vec<String> = Vec::new();
-        while let Some(next) = retained.next(filter, topics.last().map(String::as_str), now_ms) {
-            topics.push(next.topic.to_string());
+        let mut after: Option<Arc<str>> = None;
+        loop {
+            after = match retained.next(filter, after.as_deref(), now_ms, &mut 1) {
+                Next::Found(topic, _) => {
+                    topics.push(topic.to_string());
+                    Some(topic)
+                }
+                Next::StoppedAt(topic) => Some(topic),
+                Next::NoMore => return topics,
+            };
         }
-        topics
     }
 
     #[test]
@@ -161,7 +187,7 @@ mod tests {
         let mut retained = Retained::new(10, 10_000);
         assert_eq!(set(&mut retained, "a", "1"), Ok(true));
         assert_eq!(set(&mut retained, "a", "2"), Ok(true));
-        assert_eq!(retained.next("a", None, 0).expect("it is there").payload, "2");
+        assert_eq!(retained.next("a", None, 0, &mut 1), Next::Found("a".into(), Arc::new(message("a", "2"))));
         assert_eq!(retained.size(), (1, message("a", "2").bytes()));
         assert_eq!(set(&mut retained, "a", ""), Ok(true));
         assert_eq!(set(&mut retained, "a", ""), Ok(false), "there was none");
