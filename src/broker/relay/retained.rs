@@ -1,6 +1,6 @@
 //! The retained messages: one for each topic (3.3.1.3), bounded in number and bytes. Pure.
 //!
-//! What is to be written to the disk is told by [`Retained::changed`]: a message of QoS 1 is written before it is acknowledged; the
+//! What is to be written to the disk is told by [`Retained::as_it_is`] and [`Retained::next_change`]: a message of QoS 1 is written before it is acknowledged; the
 //! changes of QoS 0, which nobody is promised, gather until somebody asks, so that a sensor that retains a value each second does
 //! not wear a card out.
 
@@ -121,11 +121,13 @@ impl Retained {
         Next::NoMore
     }
 
-    /// A topic's change, to be written now.
-    pub(in crate::broker) fn changed(&mut self, topic: &str) -> Option<(Arc<str>, Option<Arc<Message>>)> {
-        let topic = self.unwritten.take(topic)?;
-        let message = self.kept.get(&topic).cloned();
-        Some((topic, message))
+    /// What is on a topic, or that nothing is, to be written now, whether it has changed or not.
+    pub(in crate::broker) fn as_it_is(&mut self, topic: &str) -> (Arc<str>, Option<Arc<Message>>) {
+        self.unwritten.remove(topic);
+        match self.kept.get_key_value(topic) {
+            Some((topic, message)) => (topic.clone(), Some(message.clone())),
+            None => (topic.into(), None),
+        }
     }
 
     /// The next change that waits to be written.
@@ -244,10 +246,11 @@ mod tests {
         let mut retained = Retained::new(10, 10_000);
         set(&mut retained, "a", "1").expect("room");
         set(&mut retained, "a", "2").expect("room");
-        let (topic, written) = retained.changed("a").expect("a change");
+        let (topic, written) = retained.as_it_is("a");
         assert_eq!((&*topic, &*written.expect("a message").payload), ("a", &b"2"[..]));
         assert_eq!(set(&mut retained, "a", "2"), Ok(false));
         assert!(retained.is_written("a") && retained.next_change().is_none());
+        assert!(retained.as_it_is("a").1.is_some(), "but to whoever is to hear that it is kept");
         set(&mut retained, "a", "").expect("clearing needs no room");
         let (topic, gone) = retained.next_change().expect("a change");
         assert!(gone.is_none());
