@@ -108,7 +108,7 @@ fn take_files(folder: &Path, copy: &Path) -> Result<(), Error> {
 }
 
 /// Puts a backup in the place of what a data folder holds; no hub may run on it. What was there is kept beside it, each file with
-/// `.before-restore` behind its name. Blocks.
+/// `.before-restore` behind its name, with a number if there is one of an earlier time. Blocks.
 ///
 /// # Errors
 /// [`Error`]; what is no backup of ours changes nothing.
@@ -119,7 +119,7 @@ pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     for name in KEPT {
         let path = folder.join(name);
         if path.exists() {
-            let kept = folder.join(format!("{name}.before-restore"));
+            let kept = journal::before_restore(folder, name);
             fs::rename(&path, kept).map_err(disk("move away", &path))?;
         }
     }

@@ -312,6 +312,8 @@ fn wrong_argument(record: &Record) -> Option<(String, String, String, String)> {
     };
     let nothing = if refusal == "missing_argument" { "(nothing)" } else { "?" };
     let tool = record.tool.as_deref().filter(|_| refusal == "unknown_tool");
-    let sent = record.sent.as_deref().or(tool).or(record.heard.as_deref()).unwrap_or(nothing);
+    // A name that nothing answers to is what was heard; of another argument nothing is known but what the record says.
+    let heard = record.heard.as_deref().filter(|_| matches!(refusal, "unknown_device" | "ambiguous_name"));
+    let sent = record.sent.as_deref().or(tool).or(heard).unwrap_or(nothing);
     Some((record.tool.clone().unwrap_or_default(), parameter.to_owned(), refusal.to_owned(), sent.to_owned()))
 }

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, io::ErrorKind, process::ExitCode};
 
 use super::listen;
-use crate::{broker, config, control, data, recorder, serve, sim};
+use crate::{backup, broker, config, control, data, journal, recorder, serve, sim};
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,14 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if error.is::<broker::TlsError>() || error.is::<data::AuthorityError>() {
         return Some(Exit::Usage);
+    }
+    if let Some(error) = error.downcast_ref::<backup::Error>() {
+        return match error {
+            backup::Error::Data(error) => known(error),
+            backup::Error::Journal(error) => (!matches!(error, journal::Error::Thread(_))).then_some(Exit::Usage),
+            backup::Error::NoBackup { .. } => Some(Exit::Usage),
+            backup::Error::Closed | backup::Error::Disk { .. } => None,
+        };
     }
     if let Some(error) = error.downcast_ref::<sim::Error>() {
         return match error {

@@ -1,6 +1,10 @@
 //! A copy of the journal while it runs, and back.
 
-use std::{fs, path::Path, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rusqlite::{Connection, OpenFlags, backup::Backup};
 
@@ -27,6 +31,13 @@ pub(super) fn copy(from: &Connection, to: &Path) -> Result<(), Error> {
     })
 }
 
+/// Under which name a file is kept that is restored over: one that is free, so that nothing that was ever there is lost.
+pub(super) fn before_restore(folder: &Path, name: &str) -> PathBuf {
+    let first = folder.join(format!("{name}.before-restore"));
+    let numbered = (2_u64..).map(|number| folder.join(format!("{name}.before-restore-{number}")));
+    std::iter::once(first).chain(numbered).find(|path| !path.exists()).expect("the numbers do not end")
+}
+
 /// Puts a copy in the place of a folder's journal; no hub may run on it. The one that was there is kept beside it.
 ///
 /// # Errors
@@ -46,7 +57,7 @@ pub(super) fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
         let _there_may_be_none = fs::remove_file(folder.join(log));
     }
     if path.exists() {
-        fs::rename(&path, folder.join("journal.db.before-restore")).map_err(|error| unusable(error.to_string()))?;
+        fs::rename(&path, before_restore(folder, FILE)).map_err(|error| unusable(error.to_string()))?;
     }
     fs::rename(&fresh, &path).map_err(|error| unusable(error.to_string()))
 }

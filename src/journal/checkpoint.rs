@@ -61,10 +61,13 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(Log, JoinHa
                 due_bytes = LOG_BYTES;
             }
             if log_bytes >= due_bytes {
-                // The writer goes on meanwhile; what it adds is moved the next time.
-                let how = if log_bytes < LOG_BYTES_MAX { "PASSIVE" } else { "RESTART" };
-                if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
-                    tracing::warn!(%error, "the journal's log could not be moved into its file");
+                // The writer goes on meanwhile; what it adds is moved the next time. A log that never ends so is ended: commits wait
+                // for the little that was added since.
+                let hows: &[&str] = if log_bytes < LOG_BYTES_MAX { &["PASSIVE"] } else { &["PASSIVE", "RESTART"] };
+                for how in hows {
+                    if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
+                        tracing::warn!(%error, "the journal's log could not be moved into its file");
+                    }
                 }
                 due_bytes = log_bytes + LOG_BYTES;
                 account();

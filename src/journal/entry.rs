@@ -59,6 +59,21 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// Bytes of what may be large in it.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Admitted(admission) => admission.json.len(),
+            Self::Ended(operation) => operation.json.len(),
+            Self::Held(held) => held.json.len(),
+            Self::Reported(reported) => reported.json.len(),
+            Self::Described { json, .. } | Self::Audited { json, .. } => json.len(),
+            Self::Named { value, .. } => value.len(),
+            Self::Retained(row) => row.topic.len() + row.payload.len(),
+            Self::Unretained { topic } => topic.len(),
+            Self::NotTaken { .. } | Self::Unheld { .. } | Self::Forgotten { .. } => 0,
+        }
+    }
+
     /// The operation whose admission is void with this.
     pub(super) fn ends(&self) -> Option<&str> {
         match self {

@@ -234,12 +234,17 @@ impl Journal {
 }
 
 /// Puts a backup in the place of a folder's journal; no hub may run on the folder. The journal that was there is kept as
-/// `journal.db.before-restore`. Blocks.
+/// `journal.db.before-restore`, with a number if there is one. Blocks.
 ///
 /// # Errors
 /// [`Error`] if the backup is none, is newer than this program, or cannot be put there; then nothing was changed.
 pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     backup::restore(folder, from)
+}
+
+/// Under which name a file of a folder is kept that is restored over.
+pub(crate) fn before_restore(folder: &Path, name: &str) -> PathBuf {
+    backup::before_restore(folder, name)
 }
 
 impl fmt::Debug for Journal {

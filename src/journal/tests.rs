@@ -118,6 +118,9 @@ fn a_backup_of_a_running_journal_is_whole_and_can_be_put_back_elsewhere() {
     let (journal, found, running) = open(elsewhere.path());
     assert_eq!(found.held, [HeldRow { device: "heater".into(), property: "target".into(), json: "21".into() }]);
     assert!(elsewhere.path().join("journal.db.before-restore").exists(), "what was there is kept");
+    restore(elsewhere.path(), &copy).unwrap();
+    let (kept, again) = ("journal.db.before-restore", "journal.db.before-restore-2");
+    assert!(elsewhere.path().join(kept).exists() && elsewhere.path().join(again).exists(), "of each time");
     closed(journal, running);
 }
 

@@ -23,6 +23,9 @@ const SOON: Duration = Duration::from_millis(50);
 /// is refused at once, and its caller answered without a record.
 const ORDERS_MAX: usize = 8_192;
 
+/// Bytes in the orders that wait: kept messages of service accounts may be large. One more order is refused then, too.
+const BYTES_MAX: usize = 32 << 20;
+
 /// Orders in one commit: more would make the first of them wait for the last.
 const BATCH_MAX: usize = 512;
 
@@ -50,6 +53,15 @@ impl Order {
         }
     }
 
+    fn bytes(&self) -> usize {
+        self.entries().iter().map(Entry::bytes).sum()
+    }
+
+    /// Whether what is only reported must stay behind it: it holds a value that was reported earlier, or makes one void.
+    fn is_of_reported(&self) -> bool {
+        self.entries().iter().any(|entry| matches!(entry, Entry::Reported(_) | Entry::Forgotten { .. }))
+    }
+
     fn is_urgent(&self) -> bool {
         !matches!(self, Self::Keep { done: None, .. })
     }
@@ -63,8 +75,10 @@ pub(super) struct Waiting {
 
 struct State {
     orders: VecDeque<Order>,
-    /// Urgent ones among them.
+    /// Urgent ones among them, those of reported values, and the bytes in all.
     urgent: usize,
+    of_reported: usize,
+    bytes: usize,
     /// The last value of each property that was only reported, by device and property.
     reported: HashMap<(String, String), Entry>,
     reported_since: Instant,
@@ -95,6 +109,8 @@ impl Waiting {
         let state = State {
             orders: VecDeque::new(),
             urgent: 0,
+            of_reported: 0,
+            bytes: 0,
             reported: HashMap::new(),
             reported_since: Instant::now(),
             writer: Writer::ComesRound,
@@ -116,17 +132,22 @@ impl Waiting {
             return Err(NotKept::Closed);
         }
         // The end must always find its way in.
-        if state.orders.len() >= ORDERS_MAX && !matches!(order, Order::Close) {
+        let bytes = order.bytes();
+        let full = state.orders.len() >= ORDERS_MAX || (bytes > 0 && state.bytes + bytes > BYTES_MAX);
+        if full && !matches!(order, Order::Close) {
             return Err(NotKept::Behind);
         }
         let urgent = order.is_urgent();
         let reported = order.entries().iter().all(|entry| matches!(entry, Entry::Reported(_)));
         if let (Order::Keep { entries, .. }, false) = (&order, urgent)
             && reported
+            && state.of_reported == 0
         {
             state.report(entries);
         } else {
             state.urgent += usize::from(urgent);
+            state.of_reported += usize::from(order.is_of_reported());
+            state.bytes += bytes;
             state.orders.push_back(order);
         }
         if urgent || (state.writer == Writer::Sleeps && state.something_is_due()) {
@@ -146,9 +167,17 @@ impl Waiting {
         }
         if !state.something_is_due() {
             state.writer = Writer::Sleeps;
-            let sleeps = |state: &mut State| state.writer == Writer::Sleeps;
-            state = self.came.wait_while(state, sleeps).unwrap_or_else(PoisonError::into_inner);
         }
+        while state.writer == Writer::Sleeps && !state.something_is_due() {
+            state = match state.reported_due_in() {
+                Some(wait) => self.came.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.came.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        state.writer = match state.writer {
+            Writer::Ended => Writer::Ended,
+            Writer::Sleeps | Writer::ComesRound => Writer::ComesRound,
+        };
         state.take()
     }
 
@@ -170,6 +199,11 @@ impl State {
             || (!self.reported.is_empty() && self.reported_since.elapsed() >= REPORTED_FOR)
     }
 
+    /// How long what was only reported may still wait; `None` if there is nothing.
+    fn reported_due_in(&self) -> Option<Duration> {
+        (!self.reported.is_empty()).then(|| REPORTED_FOR.saturating_sub(self.reported_since.elapsed()))
+    }
+
     fn report(&mut self, entries: &[Entry]) {
         if self.reported.is_empty() {
             self.reported_since = Instant::now();
@@ -185,6 +219,8 @@ impl State {
         let some = self.orders.len().min(BATCH_MAX);
         let orders: Vec<Order> = self.orders.drain(..some).collect();
         self.urgent -= orders.iter().filter(|order| order.is_urgent()).count();
+        self.of_reported -= orders.iter().filter(|order| order.is_of_reported()).count();
+        self.bytes -= orders.iter().map(Order::bytes).sum::<usize>();
         // What comes in company is newer than what waits for it.
         for entry in orders.iter().flat_map(Order::entries) {
             if let Entry::Reported(new) = entry {
@@ -270,6 +306,26 @@ mod tests {
         assert_eq!(entries(&waiting.next()), newer);
         waiting.give(Order::Close).unwrap();
         assert_eq!(entries(&waiting.next()), [reported("lamp", "3")], "before the end all of it");
+    }
+
+    #[test]
+    fn a_value_that_was_reported_later_is_written_later() {
+        let waiting = Waiting::new();
+        let company = vec![named(1), reported("lamp", "1")];
+        waiting.give(Order::Keep { entries: company.clone(), lasting: Lasting::Process, done: None }).unwrap();
+        waiting.give(quiet(reported("lamp", "2"))).unwrap();
+        waiting.give(Order::Close).unwrap();
+        assert_eq!(entries(&waiting.next()), [company, vec![reported("lamp", "2")]].concat());
+    }
+
+    #[test]
+    fn more_bytes_than_may_wait_are_refused_and_there_is_room_again_once_they_went() {
+        let waiting = Waiting::new();
+        let large = || Entry::Named { name: String::new(), value: "x".repeat(1 << 20) };
+        let taken = (0..100).filter(|_| waiting.give(urgent(large())).is_ok()).count();
+        assert_eq!(taken, BYTES_MAX >> 20);
+        assert_eq!(waiting.next().orders.len(), taken);
+        waiting.give(urgent(large())).unwrap();
     }
 
     #[test]
