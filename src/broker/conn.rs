@@ -76,6 +76,8 @@ pub(super) struct State {
     pub(super) held_back: bool,
     /// As much of it is held back as may be: it is not read.
     pub(super) full: bool,
+    /// Nobody was kicked meanwhile: it is in, and its will counts. Before that it has none, whoever ends it.
+    pub(super) let_in: bool,
     /// It has subscribed to its command topic.
     pub(super) subscribed: bool,
     /// The session is asked to write what waits, then to end.

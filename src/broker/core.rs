@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -34,6 +35,10 @@ use crate::{
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Kicks are counted by name in so many numbers. Two names that share one cost a handshake of the one, at a kick of the other,
+/// a second question for its credentials and nothing else.
+const KICKS: usize = 256;
 
 pub(super) struct Core {
     pub(super) access: Arc<dyn Access>,
@@ -71,8 +76,8 @@ pub(super) struct Core {
     hub: WeakSender<FromDevice>,
     devices: Mutex<HashMap<Arc<str>, Arc<Conn>>>,
     next_connection: AtomicU64,
-    /// Grows with each kick, so that a handshake under way notices one.
-    kicks: AtomicU64,
+    /// Each grows with the kicks of its names, so that a handshake under way notices one.
+    kicks: [AtomicU64; KICKS],
     born: Instant,
 }
 
@@ -137,7 +142,7 @@ impl Core {
             hub,
             devices: Mutex::default(),
             next_connection: AtomicU64::new(1),
-            kicks: AtomicU64::new(0),
+            kicks: [const { AtomicU64::new(0) }; KICKS],
             born: Instant::now(),
             settings,
         }
@@ -219,7 +224,8 @@ impl Core {
             self.lose(&conn.device, command.ticket, LostWhy::ConnectionClosed, command.place);
         }
         let number = conn.number;
-        if let Some(will) = end.will.filter(|_| !matches!(why, Closed::Clean | Closed::Stopped)) {
+        let told = state.let_in && !matches!(why, Closed::Clean | Closed::Stopped);
+        if let Some(will) = end.will.filter(|_| told) {
             self.tell(&conn.device, number, Kind::Will, &will, Cargo { place: end.will_place, receipt: None });
         }
         let cargo = Cargo { place: end.end_place, receipt: None };
@@ -258,7 +264,7 @@ impl Core {
     }
 
     pub(super) fn kick(&self, device: &str) {
-        self.kicks.fetch_add(1, Ordering::SeqCst);
+        self.kicks_of(device).fetch_add(1, Ordering::SeqCst);
         for conn in self.of_account(device) {
             self.end(&conn, Closed::Kicked);
         }
@@ -268,9 +274,15 @@ impl Core {
         }
     }
 
-    /// Grows with each kick. A handshake reads it before it asks for the credentials and after the device is in.
-    pub(super) fn kicks(&self) -> u64 {
-        self.kicks.load(Ordering::SeqCst)
+    /// Grows with each kick of this name. A handshake reads it before it asks for the credentials and after the device is in.
+    pub(super) fn kicks(&self, name: &str) -> u64 {
+        self.kicks_of(name).load(Ordering::SeqCst)
+    }
+
+    fn kicks_of(&self, name: &str) -> &AtomicU64 {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        &self.kicks[(hasher.finish() % KICKS as u64) as usize]
     }
 
     pub(super) fn connected(&self, device: &str) -> bool {

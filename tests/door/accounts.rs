@@ -545,6 +545,37 @@ async fn filters_of_many_levels_are_refused_before_they_take_much_memory() {
     broker.stop().await;
 }
 
+#[tokio::test]
+async fn a_kick_during_a_connect_tells_no_will_and_matters_to_nobody_of_another_name() {
+    let (asked, mut asks) = tokio::sync::mpsc::unbounded_channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (broker, _hub) = broker::start(listener, Arc::new(Later(asked)), Settings::default()).await.unwrap();
+    let rights = || Who::Account(Arc::new(Rights::new(&["a/#"], &["a/#"]).unwrap()));
+    let mut hearing = Client::raw(broker.local_addr(), true).await;
+    hearing.send(&Login::of("me").v5(true).packet()).await;
+    asks.recv().await.unwrap().send(rights()).unwrap();
+    assert_eq!(hearing.next().await.map(|(_, body)| body[1]), Some(0));
+    assert_eq!(subscribed(&mut hearing, &["a/state"], 1).await, [1]);
+    for (kicked, last, code) in [("z", None, 0), ("ha", Some(rights()), 0), ("ha", Some(Who::Nobody), 0x86)] {
+        let mut ha = Client::raw(broker.local_addr(), true).await;
+        ha.send(&Login::of("ha").v5(true).will("a/state", "offline").packet()).await;
+        let first = asks.recv().await.unwrap();
+        broker.kick(kicked);
+        first.send(rights()).unwrap();
+        if let Some(last) = last {
+            asks.recv().await.unwrap().send(last).unwrap();
+        }
+        assert_eq!(ha.next().await.map(|(_, body)| body[1]), Some(code), "{kicked}");
+        hears_nothing(&mut hearing).await;
+        assert!(asks.try_recv().is_err(), "{kicked}: asked no more often than that");
+        drop(ha);
+        if code == 0 {
+            assert_eq!(got(&mut hearing).await.payload, "offline", "one that was let in has its will");
+        }
+    }
+    broker.stop().await;
+}
+
 /// Keeps in a channel: the test decides what is kept, and when.
 struct InHand(tokio::sync::mpsc::UnboundedSender<(Vec<Change>, bool, Stored)>);
 

@@ -88,7 +88,7 @@ async fn judge(core: &Arc<Core>, connect: &Connect<'_>, from: Whence) -> Result<
     }
     let password = connect.password.unwrap_or_default();
     for _ in 0..ASKED_ANEW_MAX {
-        let kicks = core.kicks();
+        let kicks = core.kicks(user);
         let who = match core.access.admits(user, password) {
             Answer::Now(who) => who,
             Answer::Later(asking) => asking.await,
@@ -100,10 +100,12 @@ async fn judge(core: &Arc<Core>, connect: &Connect<'_>, from: Whence) -> Result<
             Who::Busy => Err(Refusal::Checking),
         };
         let (conn, welcome) = entering?;
-        if core.kicks() == kicks {
+        if core.kicks(user) == kicks {
+            conn.state().let_in = true;
             return Ok((conn, welcome));
         }
-        // Kicked between the question and the entry: the credentials may not be good any more.
+        // Kicked between the question and the entry: the credentials may not be good any more. It was never let in, so that no will
+        // is told.
         core.end(&conn, Closed::Kicked);
         core.forget(&conn);
     }

@@ -79,12 +79,12 @@ impl Core {
 
     /// Ends an account's connection, once: its subscriptions go, its will is told.
     pub(in crate::broker) fn end_account(&self, conn: &Conn, why: Closed) {
-        let account = {
+        let (account, let_in) = {
             let mut state = conn.state();
             let Some(account) = state.account.take() else { return };
             state.closed = Some(why);
             state.wake();
-            account
+            (account, state.let_in)
         };
         {
             let mut table = self.relay.table();
@@ -96,7 +96,7 @@ impl Core {
             self.relay.levels.fetch_sub(account.levels, Ordering::Relaxed);
         }
         self.count_end(why);
-        let told = !matches!(why, Closed::Clean | Closed::Stopped);
+        let told = let_in && !matches!(why, Closed::Clean | Closed::Stopped);
         if let Some(will) = account.will.filter(|_| told) {
             let mut will = will;
             will.expires_ms = will.expires_ms.map(|after| self.now_ms().saturating_add(after));

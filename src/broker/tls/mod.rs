@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::{MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use rustls::{
@@ -27,6 +27,10 @@ use super::{
 
 /// The largest file that is read, bytes: a chain of a dozen certificates.
 const FILE_BYTES_MAX: u64 = 65_536;
+
+/// Files that changed and could not be read are tried again no sooner than this: file descriptors or a mount may be back, and a
+/// flood of handshakes is no flood of tries.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A certificate that ends within this is warned about: time enough for a weekend, and for a holiday.
 const WARN_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -166,6 +170,8 @@ fn contents(file: &File) -> io::Result<Vec<u8>> {
 pub(super) struct Certificate {
     files: Tls,
     loaded: Mutex<Loaded>,
+    /// Files as they are now that could not be read, and when that was tried last.
+    unread: Mutex<Option<(Stamp, Instant)>>,
     /// Held by the one handshake that looks; the others go on with what is in force.
     looking: tokio::sync::Mutex<()>,
 }
@@ -178,14 +184,14 @@ impl Certificate {
     pub(super) fn read(files: Tls) -> Result<Self, TlsError> {
         let loaded = files.load()?;
         warn_of_end(&files, loaded.expires_s);
-        Ok(Self { files, loaded: Mutex::new(loaded), looking: tokio::sync::Mutex::default() })
+        Ok(Self { files, loaded: Mutex::new(loaded), unread: Mutex::default(), looking: tokio::sync::Mutex::default() })
     }
 
     /// The one to show now, after a look at the files.
     pub(super) async fn current(self: &Arc<Self>, totals: &Totals) -> Arc<ServerConfig> {
         if let Ok(_only_one_looks) = self.looking.try_lock() {
             let this = self.clone();
-            match tokio::task::spawn_blocking(move || this.look()).await {
+            match tokio::task::spawn_blocking(move || this.look(Instant::now(), Tls::load)).await {
                 Ok(Ok(true)) => {
                     count(&totals.tls_reloads);
                     tracing::info!(file = %self.files.cert_file.display(), "the TLS certificate was read anew");
@@ -211,17 +217,28 @@ impl Certificate {
         self.files.plain
     }
 
-    /// Reads the files if they have changed; whether they had. What cannot be used is said once, not at each look.
-    fn look(&self) -> Result<bool, TlsError> {
+    /// Reads the files if they have changed; whether they had. What cannot be used is said once, not at each look. What cannot be
+    /// read is tried again after [`AGAIN_AFTER`]: that may be for want of file descriptors, and leaves the files as they are.
+    fn look(&self, now: Instant, load: impl FnOnce(&Tls) -> Result<Loaded, TlsError>) -> Result<bool, TlsError> {
         let stamp = self.files.stamp();
         if lock(&self.loaded).stamp == stamp {
             return Ok(false);
         }
-        match self.files.load() {
+        let mut unread = lock(&self.unread);
+        let tried = unread.filter(|(unread, _)| *unread == stamp).map(|(_, tried)| tried);
+        if tried.is_some_and(|tried| now.saturating_duration_since(tried) < AGAIN_AFTER) {
+            return Ok(false);
+        }
+        *unread = None;
+        match load(&self.files) {
             Ok(loaded) => {
                 warn_of_end(&self.files, loaded.expires_s);
                 *lock(&self.loaded) = loaded;
                 Ok(true)
+            }
+            Err(error @ TlsError::Unreadable { .. }) => {
+                *unread = Some((stamp, now));
+                if tried.is_some() { Ok(false) } else { Err(error) }
             }
             Err(error) => {
                 lock(&self.loaded).stamp = stamp;
