@@ -517,6 +517,35 @@ async fn whose_password_takes_long_to_check_holds_up_nobody_and_is_asked_about_a
 }
 
 #[tokio::test]
+async fn filters_of_many_levels_are_refused_before_they_take_much_memory() {
+    let accounts = AccountSettings { subscriptions_max: 4, ..AccountSettings::default() }; // 32 levels, 128 in all
+    let (broker, _hub, access) = start(Settings { accounts, ..Settings::default() }).await;
+    access.account("ha", &["#"], &["a/#"]);
+    let deep = |name: &str, levels: usize| format!("{name}{}", "/x".repeat(levels - 1));
+    let (of_30, of_3, of_2) = (deep("a", 30), deep("b", 3), deep("c", 2));
+    let mut first = account(&broker, "ha", "0", true).await;
+    assert_eq!(subscribed(&mut first, &[&of_30, &of_3, &of_2, &of_30, "d"], 0).await, [0, 0x97, 0, 0, 0x97]);
+    first.send(&unsubscribe(9, &[&of_30], true)).await;
+    assert_eq!(first.next().await.unwrap().0, 0xB0);
+    assert_eq!(subscribed(&mut first, &[&of_3], 0).await, [0], "what has ended makes room");
+    let mut others = Vec::new();
+    for number in 1..=4 {
+        let mut other = account(&broker, "ha", &number.to_string(), number % 2 == 0).await;
+        assert_eq!(subscribed(&mut other, &[&of_30], 0).await, [0]);
+        others.push(other);
+    }
+    let mut last = account(&broker, "ha", "5", false).await;
+    assert_eq!(subscribed(&mut last, &[&of_3, &of_2], 0).await, [0, 0x80], "all have 128, which is the bound");
+    assert_eq!(broker.counters().subscriptions_refused, 3);
+    others.pop().unwrap().send(&[0xE0, 0]).await;
+    while broker.counters().account_connections > 5 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(subscribed(&mut last, &[&of_2], 0).await, [0], "who has gone makes room");
+    broker.stop().await;
+}
+
+#[tokio::test]
 async fn a_kick_during_a_connect_tells_no_will_and_matters_to_nobody_of_another_name() {
     let (asked, mut asks) = tokio::sync::mpsc::unbounded_channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -617,11 +646,24 @@ async fn a_retained_publish_is_acknowledged_once_it_is_kept_and_not_if_it_cannot
     stored.kept();
     assert_eq!(ha.acknowledged().await, Some((1, 0)));
     assert_eq!(ha.acknowledged().await, Some((2, 0)));
-    ha.send(&publish_with("a/new", 0x03, 3, b"", Some(&[]))).await;
-    let (changes, refused) = handed.promised().await;
-    assert_eq!(changes, [Change::Forget("a/new".into())]);
+    // The same again, while what it says is on its way to a disk that will refuse it: each rests on what it brought itself.
+    for (packet_id, payload) in [(3, "newer"), (4, "newer"), (5, ""), (6, "")] {
+        ha.send(&publish_with("a/new", 0x03, packet_id, payload.as_bytes(), Some(&[]))).await;
+    }
+    let mut refused = Vec::new();
+    for payload in ["newer", "newer", "", ""] {
+        let (changes, stored) = handed.promised().await;
+        match &changes[..] {
+            [Change::Keep(kept)] => assert_eq!((&*kept.topic, &kept.payload[..]), ("a/new", payload.as_bytes())),
+            [Change::Forget(topic)] => assert_eq!((&**topic, payload), ("a/new", "")),
+            other => panic!("an acknowledgement would rest on {other:?}"),
+        }
+        refused.push(stored);
+    }
     drop(refused);
-    assert_eq!(ha.acknowledged().await, Some((3, 0x83)));
+    for packet_id in 3..=6 {
+        assert_eq!(ha.acknowledged().await, Some((packet_id, 0x83)));
+    }
     ha.send(&publish_with("a/zero", 0x01, 0, b"zero", Some(&[]))).await;
     while got(&mut ha).await.payload != "zero" {}
     let stopping = broker.clone();

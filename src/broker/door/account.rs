@@ -63,7 +63,7 @@ pub(super) fn publish(
     count(&core.totals.messages_in);
     let message = Arc::new(message);
     if core.retain(&message).is_err() {
-        return refuse_retained(conn, publish);
+        return refuse_retained(core, conn, publish);
     }
     core.route(&message);
     if publish.qos == 1 {
@@ -112,9 +112,11 @@ fn message_of(core: &Core, conn: &Conn, topic: Box<str>, publish: &Publish<'_>) 
 }
 
 /// There is no room for what is to be retained. It is refused as a whole: whoever said it hears so, or is closed.
-fn refuse_retained(conn: &Conn, publish: &Publish<'_>) -> Result<Flow, Ended> {
-    let account = &*conn.device;
-    tracing::warn!(account, topic = publish.topic, "a message cannot be retained: there is no room");
+fn refuse_retained(core: &Core, conn: &Conn, publish: &Publish<'_>) -> Result<Flow, Ended> {
+    if core.relay.refusal_said.is_due(core.now_ms()) {
+        let account = &*conn.device;
+        tracing::warn!(account, topic = publish.topic, "a message cannot be retained: there is no room");
+    }
     if publish.qos == 1 && conn.version == MqttVersion::V3_1_1 {
         return Err(Ended::silently(Closed::QuotaExceeded)); // its acknowledgement would say that it is kept
     }

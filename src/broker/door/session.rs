@@ -190,11 +190,14 @@ impl Session {
                 self.core.show(&self.conn.device, "command", payload, 0);
             }
             written?;
-            if !filled || !self.conn.state().out.is_empty() {
+            if filled.more {
+                break;
+            }
+            if filled.sent == 0 || !self.conn.state().out.is_empty() {
                 return Ok(());
             }
         }
-        cx.waker().wake_by_ref(); // an account with much to read: others get their turn
+        cx.waker().wake_by_ref(); // an account with much to read, or much to look for: others get their turn
         Ok(())
     }
 

@@ -5,7 +5,11 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use super::{Full, Message, Options, outbox::Offered, outbox::Outbox};
+use super::{
+    Full, Message, Options,
+    outbox::{Filled, Offered, Outbox},
+    tree::levels,
+};
 use crate::{
     broker::{
         Closed,
@@ -18,6 +22,10 @@ use crate::{
 
 /// Subscriptions of all connections are at most those of so many with as many as one may have: a home has one such program.
 const CONNECTIONS_FULL_OF_SUBSCRIPTIONS: usize = 4;
+
+/// All filters together have at most so many levels for each subscription that there may be: each level is some 400 bytes, and
+/// a step of each publish that it matches. Real ones have three to five.
+const LEVELS_PER_SUBSCRIPTION: usize = 8;
 
 /// The role of a connection of an account: what does not change.
 pub(in crate::broker) struct Account {
@@ -33,13 +41,15 @@ pub(in crate::broker) struct AccountState {
     pub(in crate::broker) aliases: Vec<Option<Box<str>>>,
     /// Its subscriptions.
     pub(in crate::broker) filters: BTreeSet<Box<str>>,
+    /// Their levels, all together.
+    pub(in crate::broker) levels: usize,
     /// Its will; the time until it expires begins when it is told (3.1.3.2.4).
     pub(in crate::broker) will: Option<Message>,
 }
 
 impl AccountState {
     pub(in crate::broker) fn new(outbox: Outbox, will: Option<Message>) -> Self {
-        Self { outbox, aliases: Vec::new(), filters: BTreeSet::new(), will }
+        Self { outbox, aliases: Vec::new(), filters: BTreeSet::new(), levels: 0, will }
     }
 }
 
@@ -83,6 +93,7 @@ impl Core {
             }
             table.connections.remove(&conn.number);
             self.relay.subscriptions.fetch_sub(account.filters.len(), Ordering::Relaxed);
+            self.relay.levels.fetch_sub(account.levels, Ordering::Relaxed);
         }
         self.count_end(why);
         let told = let_in && !matches!(why, Closed::Clean | Closed::Stopped);
@@ -90,7 +101,7 @@ impl Core {
             let mut will = will;
             will.expires_ms = will.expires_ms.map(|after| self.now_ms().saturating_add(after));
             let will = Arc::new(will);
-            if self.retain(&will).is_err() {
+            if self.retain(&will).is_err() && self.relay.refusal_said.is_due(self.now_ms()) {
                 tracing::warn!(account = &*conn.device, "a will is told but not retained: there is no room");
             }
             self.route(&will);
@@ -163,7 +174,8 @@ impl Core {
         found.into_iter().filter_map(with_connection).collect()
     }
 
-    /// Subscribes, with the connection's state locked; `None`: it has as many subscriptions as it may. Else whether it is a new one.
+    /// Subscribes, with the connection's state locked; `None`: it has as many subscriptions, or
+    /// levels in them, as it may. Else whether it is a new one.
     pub(in crate::broker) fn subscribe(
         &self,
         number: u64,
@@ -174,13 +186,22 @@ impl Core {
         let known = account.filters.contains(filter);
         let (each_max, all) = (self.settings.accounts.subscriptions_max, &self.relay.subscriptions);
         let all_max = each_max.saturating_mul(CONNECTIONS_FULL_OF_SUBSCRIPTIONS);
-        if !known && (account.filters.len() >= each_max || all.load(Ordering::Relaxed) >= all_max) {
+        let (levels, all_levels) = (levels(filter), &self.relay.levels);
+        let fits = |before: usize, max: usize| before + levels <= max.saturating_mul(LEVELS_PER_SUBSCRIPTION);
+        if !known
+            && (account.filters.len() >= each_max
+                || all.load(Ordering::Relaxed) >= all_max
+                || !fits(account.levels, each_max)
+                || !fits(all_levels.load(Ordering::Relaxed), all_max))
+        {
             return None;
         }
         self.relay.table().tree.insert(filter, number, options);
         if !known {
             account.filters.insert(filter.into());
+            account.levels += levels;
             self.relay.subscriptions.fetch_add(1, Ordering::Relaxed);
+            all_levels.fetch_add(levels, Ordering::Relaxed);
         }
         Some(!known)
     }
@@ -191,24 +212,29 @@ impl Core {
         if existed {
             account.outbox.unwant(filter);
             self.relay.table().tree.remove(filter, number);
+            let levels = levels(filter);
+            account.levels -= levels;
             self.relay.subscriptions.fetch_sub(1, Ordering::Relaxed);
+            self.relay.levels.fetch_sub(levels, Ordering::Relaxed);
         }
         existed
     }
 
-    /// Moves what waits for an account into its session's buffer, as far as there is room. Whether anything was moved.
-    pub(in crate::broker) fn fill(&self, conn: &Conn) -> bool {
+    /// Moves what waits for an account into its session's buffer, as far as there is room.
+    pub(in crate::broker) fn fill(&self, conn: &Conn) -> Filled {
         let mut state = conn.state();
         let state = &mut *state;
-        let Some(account) = &mut state.account else { return false };
+        let Some(account) = &mut state.account else { return Filled::default() };
         let now_ms = self.now_ms();
-        let next = |filter: &str, after: Option<&str>| self.relay.table().retained.next(filter, after, now_ms);
+        let next = |filter: &str, after: Option<&str>, looks: &mut usize| {
+            self.relay.table().retained.next(filter, after, now_ms, looks)
+        };
         let before = state.out.len();
         let filled = account.outbox.fill(&mut state.out, now_ms, next);
         state.filled(before);
         count_many(&self.totals.messages_out, filled.sent);
         count_many(&self.totals.messages_expired, filled.expired);
         count_many(&self.totals.messages_too_large, filled.too_large);
-        filled.sent > 0
+        filled
     }
 }

@@ -46,15 +46,39 @@ use super::{
 /// Changes that are handed to the keeper at once.
 const CHANGES_AT_ONCE: usize = 256;
 
+/// The log says at most this often that something cannot be retained.
+const REFUSAL_EVERY_MS: u64 = 10_000;
+
 /// What all accounts share.
 pub(super) struct Relay {
     table: Mutex<Table>,
     /// How many subscriptions there are: as long as there are none, devices' messages are copied for nobody.
     subscriptions: AtomicUsize,
+    /// The levels of their filters, all together.
+    levels: AtomicUsize,
+    /// When the log last said that something cannot be retained.
+    pub(super) refusal_said: Seldom,
     keeper: Arc<dyn Keeper>,
     /// Held from taking changes out of the table until the keeper has them: so it gets those of one topic in their order. Taken
     /// before the table, with nothing else locked.
     handing: Mutex<()>,
+}
+
+/// Whether something is to be said that clients can cause as often as they like: once in a while, so that nobody fills the disk
+/// through the log. Metrics count each.
+#[derive(Default)]
+pub(super) struct Seldom(Mutex<Option<u64>>);
+
+impl Seldom {
+    /// Whether it is time to say it; then it is said.
+    pub(super) fn is_due(&self, now_ms: u64) -> bool {
+        let mut said_ms = lock(&self.0);
+        let due = said_ms.is_none_or(|at| now_ms.saturating_sub(at) >= REFUSAL_EVERY_MS);
+        if due {
+            *said_ms = Some(now_ms);
+        }
+        due
+    }
 }
 
 pub(super) struct Table {
@@ -76,7 +100,9 @@ impl Relay {
             retained.take_in(Message { topic, payload, qos, retain: true, properties, expires_ms, from: 0 });
         }
         let table = Mutex::new(Table { tree: Tree::default(), retained, connections: HashMap::new() });
-        Self { table, subscriptions: AtomicUsize::new(0), keeper: memory.keeper, handing: Mutex::new(()) }
+        let (subscriptions, levels) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (keeper, handing) = (memory.keeper, Mutex::new(()));
+        Self { table, subscriptions, levels, refusal_said: Seldom::default(), keeper, handing }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -129,16 +155,13 @@ impl Core {
         }
     }
 
-    /// Keeps what one publish has changed; it is acknowledged once that is done, behind all that was kept before.
+    /// Keeps what is on the topic of one publish, which is acknowledged once that is done, behind all that was kept before. Also
+    /// if it said the same again: what it rests on may be on its way to a disk that refuses it.
     pub(super) fn write_now(self: &Arc<Self>, topic: &str, conn: &Arc<Conn>, slot: u64) {
         let _in_order = lock(&self.relay.handing);
-        let changed = self.relay.table().retained.changed(topic);
-        let (mut changes, mut topics) = (Vec::new(), Vec::new());
-        if let Some((topic, message)) = changed {
-            changes.push(self.change(&topic, message));
-            topics.push(topic);
-        }
-        let waiting = Waiting { core: self.clone(), topics, publish: Some((conn.clone(), slot)) };
+        let (topic, message) = self.relay.table().retained.as_it_is(topic);
+        let changes = vec![self.change(&topic, message)];
+        let waiting = Waiting { core: self.clone(), topics: vec![topic], publish: Some((conn.clone(), slot)) };
         self.relay.keeper.keep(changes, true, Stored::new(waiting));
     }
 
@@ -152,5 +175,17 @@ impl Core {
             properties: message.properties.to_vec(),
             expires: left.and_then(|left| SystemTime::now().checked_add(left)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_can_cause_at_will_is_said_once_in_a_while() {
+        let seldom = Seldom::default();
+        let said: Vec<u64> = (0..=25_000).filter(|now_ms| seldom.is_due(*now_ms)).collect();
+        assert_eq!(said, [0, 10_000, 20_000]);
     }
 }

@@ -1,6 +1,6 @@
 //! The retained messages: one for each topic (3.3.1.3), bounded in number and bytes. Pure.
 //!
-//! What is to be written to the disk is told by [`Retained::changed`]: a message of QoS 1 is written before it is acknowledged; the
+//! What is to be written to the disk is told by [`Retained::as_it_is`] and [`Retained::next_change`]: a message of QoS 1 is written before it is acknowledged; the
 //! changes of QoS 0, which nobody is promised, gather until somebody asks, so that a sensor that retains a value each second does
 //! not wear a card out.
 
@@ -26,6 +26,17 @@ pub(in crate::broker) struct Retained {
 /// No room for one more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::broker) struct Full;
+
+/// What came of looking for the next message that a filter matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::broker) enum Next {
+    /// This one, on this topic.
+    Found(Arc<str>, Arc<Message>),
+    /// None up to this topic, and no more are looked at for now.
+    StoppedAt(Arc<str>),
+    /// None behind.
+    NoMore,
+}
 
 impl Retained {
     pub(in crate::broker) fn new(count_max: usize, bytes_max: usize) -> Self {
@@ -87,8 +98,9 @@ impl Retained {
         }
     }
 
-    /// The next message on a topic that a filter matches, in the order of topics, behind `after`.
-    pub(in crate::broker) fn next(&self, filter: &str, after: Option<&str>, now_ms: u64) -> Option<Arc<Message>> {
+    /// The next message on a topic that a filter matches, in the order of topics, behind `after`. It looks at `looks` topics at
+    /// most, but at one, and takes off those that it looked at.
+    pub(in crate::broker) fn next(&self, filter: &str, after: Option<&str>, now_ms: u64, looks: &mut usize) -> Next {
         // All topics begin with the filter's levels before its first wildcard: only those are looked at.
         let plain = &filter[..filter.find(['+', '#']).unwrap_or(filter.len())];
         let plain = plain.strip_suffix('/').unwrap_or(plain); // a/# matches a
@@ -97,16 +109,25 @@ impl Retained {
             None => Bound::Included(plain),
         };
         let here = self.kept.range::<str, _>((from, Bound::Unbounded));
-        let here = here.take_while(|(topic, _)| topic.starts_with(plain));
-        let mut fitting = here.filter(|(topic, message)| matches(filter, topic) && !message.expired(now_ms));
-        fitting.next().map(|(_, message)| message.clone())
+        for (topic, message) in here.take_while(|(topic, _)| topic.starts_with(plain)) {
+            *looks = looks.saturating_sub(1);
+            if matches(filter, topic) && !message.expired(now_ms) {
+                return Next::Found(topic.clone(), message.clone());
+            }
+            if *looks == 0 {
+                return Next::StoppedAt(topic.clone());
+            }
+        }
+        Next::NoMore
     }
 
-    /// A topic's change, to be written now.
-    pub(in crate::broker) fn changed(&mut self, topic: &str) -> Option<(Arc<str>, Option<Arc<Message>>)> {
-        let topic = self.unwritten.take(topic)?;
-        let message = self.kept.get(&topic).cloned();
-        Some((topic, message))
+    /// What is on a topic, or that nothing is, to be written now, whether it has changed or not.
+    pub(in crate::broker) fn as_it_is(&mut self, topic: &str) -> (Arc<str>, Option<Arc<Message>>) {
+        self.unwritten.remove(topic);
+        match self.kept.get_key_value(topic) {
+            Some((topic, message)) => (topic.clone(), Some(message.clone())),
+            None => (topic.into(), None),
+        }
     }
 
     /// The next change that waits to be written.
@@ -150,10 +171,17 @@ mod tests {
     /// All that a new subscriber to a filter hears.
     fn heard(retained: &Retained, filter: &str, now_ms: u64) -> Vec<String> {
         let mut topics: Vec<String> = Vec::new();
-        while let Some(next) = retained.next(filter, topics.last().map(String::as_str), now_ms) {
-            topics.push(next.topic.to_string());
+        let mut after: Option<Arc<str>> = None;
+        loop {
+            after = match retained.next(filter, after.as_deref(), now_ms, &mut 1) {
+                Next::Found(topic, _) => {
+                    topics.push(topic.to_string());
+                    Some(topic)
+                }
+                Next::StoppedAt(topic) => Some(topic),
+                Next::NoMore => return topics,
+            };
         }
-        topics
     }
 
     #[test]
@@ -161,7 +189,7 @@ mod tests {
         let mut retained = Retained::new(10, 10_000);
         assert_eq!(set(&mut retained, "a", "1"), Ok(true));
         assert_eq!(set(&mut retained, "a", "2"), Ok(true));
-        assert_eq!(retained.next("a", None, 0).expect("it is there").payload, "2");
+        assert_eq!(retained.next("a", None, 0, &mut 1), Next::Found("a".into(), Arc::new(message("a", "2"))));
         assert_eq!(retained.size(), (1, message("a", "2").bytes()));
         assert_eq!(set(&mut retained, "a", ""), Ok(true));
         assert_eq!(set(&mut retained, "a", ""), Ok(false), "there was none");
@@ -218,10 +246,11 @@ mod tests {
         let mut retained = Retained::new(10, 10_000);
         set(&mut retained, "a", "1").expect("room");
         set(&mut retained, "a", "2").expect("room");
-        let (topic, written) = retained.changed("a").expect("a change");
+        let (topic, written) = retained.as_it_is("a");
         assert_eq!((&*topic, &*written.expect("a message").payload), ("a", &b"2"[..]));
         assert_eq!(set(&mut retained, "a", "2"), Ok(false));
         assert!(retained.is_written("a") && retained.next_change().is_none());
+        assert!(retained.as_it_is("a").1.is_some(), "but to whoever is to hear that it is kept");
         set(&mut retained, "a", "").expect("clearing needs no room");
         let (topic, gone) = retained.next_change().expect("a change");
         assert!(gone.is_none());

@@ -14,8 +14,8 @@ pub(in crate::broker) struct Options {
     pub(in crate::broker) retain_as_published: bool,
 }
 
-/// The subscriptions of all connections. Filters are checked before they come here; how many there are is bounded by whoever
-/// puts them in.
+/// The subscriptions of all connections. Filters are checked before they come here; how many there are, and how many levels
+/// they have together, is bounded by whoever puts them in.
 #[derive(Default)]
 pub(in crate::broker) struct Tree {
     root: Node,
@@ -23,11 +23,17 @@ pub(in crate::broker) struct Tree {
 
 #[derive(Default)]
 struct Node {
-    next: BTreeMap<Box<str>, Node>,
+    /// Boxed, because a map keeps room for eleven, and most levels have one below.
+    next: BTreeMap<Box<str>, Box<Node>>,
     /// Subscriptions to filters that end here.
     here: Vec<(u64, Options)>,
     /// Subscriptions to filters that go on with `#`.
     below: Vec<(u64, Options)>,
+}
+
+/// What a filter costs at most: a node for each of its levels.
+pub(in crate::broker) fn levels(filter: &str) -> usize {
+    filter.split('/').count()
 }
 
 impl Tree {
