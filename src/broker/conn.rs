@@ -1,4 +1,4 @@
-//! A device's connection as both sides see it: the session's task writes and reads, the bus's readers put commands in
+//! A client's connection, a device's or an account's, as both sides see it: the session's task writes and reads, the bus's readers put commands in
 //! and acknowledgements out, the registry ends it. One lock, held for microseconds, never over a wait.
 //!
 //! Order of locks: registry, then one connection's state, then credits or a lane. Never two connections at once.
@@ -36,7 +36,7 @@ pub(super) type Place = OwnedPermit<FromDevice>;
 
 pub(super) struct Conn {
     /// Who it is: the device's or the account's name.
-    pub(super) device: Arc<str>,
+    pub(super) name: Arc<str>,
     pub(super) number: u64,
     pub(super) version: MqttVersion,
     /// Milliseconds without a packet after which it is given up: 1.5 times its keep-alive (MQTT 3.1.2.10).
@@ -149,10 +149,10 @@ impl Conn {
     }
 
     fn new(newcomer: Newcomer, number: u64, account: Option<Account>, state: State, now_ms: u64) -> Self {
-        let Newcomer { device, version, origin, seat, keep_alive_s, packet_bytes_max } = newcomer;
+        let Newcomer { name, version, origin, seat, keep_alive_s, packet_bytes_max } = newcomer;
         let silence_ms = u64::from(keep_alive_s) * 1500;
         let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
-        Self { device, number, version, silence_ms, packet_bytes_max, origin, seat, account, heard_ms, state }
+        Self { name, number, version, silence_ms, packet_bytes_max, origin, seat, account, heard_ms, state }
     }
 
     /// Its role, if it is an account's.
@@ -413,7 +413,7 @@ impl Pending {
         }
         self.core.credits.give(self.cost_bytes);
         if let (Fate::Taken, Some((part, payload))) = (fate, self.seen) {
-            self.core.show(&self.conn.device, part, payload, u8::from(self.slot.is_some()));
+            self.core.show(&self.conn.name, part, payload, u8::from(self.slot.is_some()));
         }
     }
 }

@@ -31,16 +31,16 @@ use crate::broker::{
 /// Reads, and fillings of the buffer, before others get their turn.
 const TURNS: usize = 8;
 
-/// Starts the session of a device that is in. `unread` came behind its CONNECT.
+/// Starts the session of a client that is in. `unread` came behind its CONNECT.
 pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: Socket, unread: Vec<u8>) {
     let tasks = core.tasks.clone();
     let mut session =
         Session { core, conn, socket, unread, held_bytes: 0, held: 0, rate: Rate::default(), pause: None };
     tasks.spawn(async move {
-        let (device, connection) = (session.conn.device.clone(), session.conn.number);
-        tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
+        let (client, connection) = (session.conn.name.clone(), session.conn.number);
+        tracing::debug!(client = &*client, connection, version = session.conn.version.as_str(), "a client came in");
         let ended = std::future::poll_fn(|cx| session.poll(cx)).await;
-        tracing::debug!(device = &*device, connection, why = ended.why.as_str(), "a connection ended");
+        tracing::debug!(client = &*client, connection, why = ended.why.as_str(), "a connection ended");
         session.finish(ended);
     });
 }
@@ -59,7 +59,7 @@ struct Session {
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// How a session ended, and the code for a v5 device, if it is to be told.
+/// How a session ended, and the code for a v5 client, if it is to be told.
 #[derive(Clone, Copy)]
 pub(super) struct Ended {
     why: Closed,
@@ -80,7 +80,7 @@ impl Ended {
 
 impl From<Bad> for Ended {
     fn from(bad: Bad) -> Self {
-        tracing::debug!(what = bad.what, "a device sent what MQTT does not allow");
+        tracing::debug!(what = bad.what, "a client sent what MQTT does not allow");
         let too_large = bad.reason == Reason::PacketTooLarge;
         Self::with(if too_large { Closed::PacketTooLarge } else { Closed::ProtocolError }, bad.reason)
     }
@@ -187,7 +187,7 @@ impl Session {
             let mut seen = Vec::new();
             let written = self.write(cx, &mut seen);
             for payload in seen {
-                self.core.show(&self.conn.device, "command", payload, 0);
+                self.core.show(&self.conn.name, "command", payload, 0);
             }
             written?;
             if filled.more {
@@ -298,7 +298,7 @@ impl Session {
         }
         count_many(&self.core.totals.reports_unread, self.held);
         for payload in seen {
-            self.core.show(&self.conn.device, "command", payload, 0);
+            self.core.show(&self.conn.name, "command", payload, 0);
         }
         self.core.end(&self.conn, ended.why);
         self.core.forget(&self.conn);
@@ -322,7 +322,7 @@ fn wrote(core: &Core, conn: &Conn, state: &mut State, bytes: usize, seen: &mut V
         if command.ticket == NO_NOTICE {
             continue;
         }
-        let (device, ticket) = (conn.device.clone(), command.ticket);
+        let (device, ticket) = (conn.name.clone(), command.ticket);
         command.place.send(FromDevice::Written { device, ticket });
     }
 }
