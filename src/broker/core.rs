@@ -196,7 +196,11 @@ impl Core {
         let mut rivals = Rivals::default();
         if let Some(old) = &old {
             let mut state = old.state();
-            if state.closed.is_none() && old.origin != newcomer.origin && !state.rivals.yields(now_ms) {
+            if state.closed.is_none()
+                && !state.is_going()
+                && old.origin != newcomer.origin
+                && !state.rivals.yields(now_ms)
+            {
                 return Err(NoEntry::Rival);
             }
             rivals = state.rivals;

@@ -1,5 +1,9 @@
 //! Who has subscribed to what: a tree of the levels of filters, so that a publish looks at the filters that can match it
 //! and at no others. Pure.
+//!
+//! The worst that one connection's filters can be, with all the levels that it may have (`accounts`): a publish that all of 512
+//! filters of 64 levels match looks at them in 0.05 to 0.1 ms, one that 2048 of 11 levels match in 0.03 ms (a PC, optimized); before
+//! filters that go on alone were one text, the former were 0.6 to 0.7 ms.
 
 use std::collections::BTreeMap;
 
@@ -222,15 +226,15 @@ mod tests {
     }
 
     fn text(words: &'static [&'static str]) -> impl Strategy<Value = String> {
-        prop::collection::vec(prop::sample::select(words), 1..5).prop_map(|levels| levels.join("/"))
+        prop::collection::vec(prop::sample::select(words), 1..7).prop_map(|levels| levels.join("/"))
     }
 
     proptest! {
         #[test]
         fn the_tree_finds_what_looking_at_each_filter_finds(
-            filters in prop::collection::vec(text(&["a", "b", "", "+", "#", "$s"]), 1..12),
+            filters in prop::collection::vec(text(&["a", "ab", "", "+", "#", "$s"]), 1..12),
             gone in prop::collection::vec(any::<bool>(), 12),
-            topics in prop::collection::vec(text(&["a", "b", "", "$s"]), 1..12),
+            topics in prop::collection::vec(text(&["a", "ab", "", "$s"]), 1..12),
         ) {
             let filters: Vec<String> = filters.into_iter().filter(|filter| is_filter(filter)).collect();
             let mut tree = Tree::default();
@@ -242,7 +246,12 @@ mod tests {
                     prop_assert!(tree.remove(filter, who as u64));
                 }
             }
-            let there = || filters.iter().enumerate().zip(&gone).filter(|(_, gone)| !**gone).map(|(there, _)| there);
+            // Some come again, where others have been cut off.
+            for (who, filter) in filters.iter().enumerate().filter(|(who, _)| gone[*who] && who % 3 == 0) {
+                prop_assert!(tree.insert(filter, who as u64, PLAIN));
+            }
+            let gone = |who: usize| gone[who] && who % 3 != 0;
+            let there = || filters.iter().enumerate().filter(|(who, _)| !gone(*who));
             for topic in &topics {
                 let oracle: Vec<u64> =
                     there().filter(|(_, filter)| matches(filter, topic)).map(|(who, _)| who as u64).collect();
