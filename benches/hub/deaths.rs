@@ -32,7 +32,7 @@ const JUDGE: &str = "judge";
 pub(crate) async fn door() -> anyhow::Result<()> {
     // What kills a router is said nowhere: to look for its backtrace takes longer than to build a new one.
     std::panic::set_hook(Box::new(|_| {}));
-    let (broker, mut heard) = echo::start().await?;
+    let (broker, mut heard) = echo::start(None).await?;
     say(&broker.local_addr().to_string())?;
     let mut next: HashMap<Arc<str>, u64> = HashMap::new();
     let (mut came, mut twice, mut missing) = (0u64, 0u64, 0u64);

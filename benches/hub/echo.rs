@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use tokio::{net::TcpListener, sync::mpsc::Receiver};
-use truetwin::broker::{self, Access, Answer, Broker, FromDevice};
+use truetwin::broker::{self, Access, Answer, Broker, FromDevice, Tls};
 
 use crate::mqtt::{Link, Packet};
 
@@ -83,22 +83,24 @@ impl Access for Everybody {
     }
 }
 
-/// A door and a bus that are measured.
-pub(crate) async fn start() -> anyhow::Result<(Broker, Receiver<FromDevice>)> {
+/// A door and a bus that are measured, with this certificate.
+pub(crate) async fn start(tls: Option<Tls>) -> anyhow::Result<(Broker, Receiver<FromDevice>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let settings = broker::Settings {
         connections_max: 10_000,
         connections_per_address_max: 10_000,
         handshakes_per_address_max: 256,
         packets_per_s: 0,
+        tls,
         ..broker::Settings::default()
     };
     Ok(broker::start(listener, Arc::new(Everybody), settings).await?)
 }
 
-/// The role `echo-door`: door and bus, and a consumer that sends each report back. Prints where it listens.
-pub(crate) async fn door() -> anyhow::Result<()> {
-    let (broker, mut heard) = start().await?;
+/// The roles `echo-door` and `echo-door FOLDER` (with the certificate in there): door and bus, and a consumer that sends each
+/// report back. Prints where it listens.
+pub(crate) async fn door(tls: Option<Tls>) -> anyhow::Result<()> {
+    let (broker, mut heard) = start(tls).await?;
     say(&broker.local_addr().to_string())?;
     while let Some(message) = heard.recv().await {
         if let FromDevice::Event { device, payload, receipt, .. } = message {

@@ -1,9 +1,19 @@
-//! What an idle connection costs: devices that are let in, have subscribed, and say nothing.
+//! What an idle connection costs: devices that are let in, have subscribed, and say nothing; in plain and over TLS.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::Context as _;
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use tokio_rustls::TlsConnector;
+use truetwin::data;
 
 use crate::{
     figures::Targets,
     memory::REST,
-    mqtt::Link,
+    mqtt::{self, Link},
     process::{self, Process},
 };
 
@@ -17,39 +27,83 @@ const MORE: usize = 2_000;
 const PLAIN_KIB_MAX: f64 = 2.0;
 
 /// Measures, prints, and notes the target.
-pub(crate) async fn measure(folder: &std::path::Path, targets: &mut Targets) -> anyhow::Result<()> {
-    let (door, mqtt) = process::role(&["echo-door"])?;
-    let plain = each_kib(&door, &mqtt).await?;
-    let folder = folder.join("idle");
+pub(crate) async fn measure(folder: &Path, targets: &mut Targets) -> anyhow::Result<()> {
+    let (folder, encrypted) = (folder.join("idle"), folder.join("idle-tls"));
     std::fs::create_dir(&folder)?;
-    let mosquitto = match process::mosquitto(&folder)? {
-        Some((broker, mqtt)) => Some(each_kib(&broker, &mqtt).await?),
+    std::fs::create_dir(&encrypted)?;
+    data::make_certificate(&encrypted, &["127.0.0.1".to_owned()])?;
+    let client = Client::trusting(&data::authority(&encrypted)?.pem)?;
+
+    let (door, mqtt) = process::role(&["echo-door"])?;
+    let plain = plain_kib(&door, &mqtt).await?;
+    let (door, mqtt) = process::role(&["echo-door", encrypted.to_str().context("a folder with a strange name")?])?;
+    let tls = client.tls_kib(&door, &mqtt).await?;
+    drop(door);
+    let mosquitto = match process::mosquitto(&folder, None)? {
+        Some((broker, mqtt)) => Some(plain_kib(&broker, &mqtt).await?),
+        None => None,
+    };
+    let mosquitto_tls = match process::mosquitto(&encrypted, Some(&process::tls(&encrypted)))? {
+        Some((broker, mqtt)) => Some(client.tls_kib(&broker, &mqtt).await?),
         None => None,
     };
     println!("\nresident memory for each idle connection, of {MORE} (KiB)");
-    println!("  door, plain                              {plain:>8.2}");
-    if let Some(theirs) = mosquitto {
-        println!("  mosquitto, plain                         {theirs:>8.2}");
+    for (what, kib) in [
+        ("door, plain", Some(plain)),
+        ("door, TLS 1.3", Some(tls)),
+        ("mosquitto, plain", mosquitto),
+        ("mosquitto, TLS 1.3", mosquitto_tls),
+    ] {
+        if let Some(kib) = kib {
+            println!("  {what:<40} {kib:>8.2}");
+        }
     }
     let what = format!("an idle plain connection: {plain:.2} KiB, at most {PLAIN_KIB_MAX}");
     targets.check(plain <= PLAIN_KIB_MAX, &what);
     Ok(())
 }
 
-async fn each_kib(broker: &Process, mqtt: &str) -> anyhow::Result<f64> {
+/// Resident memory for each of many more connections, each kept open.
+async fn each_kib<S>(broker: &Process, open: impl AsyncFn(String) -> anyhow::Result<Link<S>>) -> anyhow::Result<f64> {
     let mut links = Vec::new();
-    connect(mqtt, &mut links, FIRST).await?;
-    let before = broker.resident_kib();
-    connect(mqtt, &mut links, MORE).await?;
-    Ok((broker.resident_kib() as f64 - before as f64) / MORE as f64)
+    let mut resident_kib = Vec::new();
+    for more in [FIRST, MORE] {
+        for _ in 0..more {
+            links.push(open(format!("idle-{}", links.len())).await?);
+        }
+        tokio::time::sleep(REST).await; // the broker comes to rest
+        resident_kib.push(broker.resident_kib() as f64);
+    }
+    Ok((resident_kib[1] - resident_kib[0]) / MORE as f64)
 }
 
-/// Connects so many more, and waits until the broker has come to rest.
-async fn connect(mqtt: &str, links: &mut Vec<Link>, more: usize) -> anyhow::Result<()> {
-    for _ in 0..more {
-        let name = format!("idle-{}", links.len());
-        links.push(Link::open(mqtt, &name, "secret", &format!("truetwin/{name}/command")).await?);
+async fn plain_kib(broker: &Process, mqtt: &str) -> anyhow::Result<f64> {
+    each_kib(broker, async |name| Link::open(mqtt, &name, "secret", &commands(&name)).await).await
+}
+
+fn commands(name: &str) -> String {
+    format!("truetwin/{name}/command")
+}
+
+/// A client of TLS 1.3.
+struct Client(TlsConnector);
+
+impl Client {
+    fn trusting(pem: &str) -> anyhow::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(pem.as_bytes())?)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_protocol_versions(&[&rustls::version::TLS13])?;
+        Ok(Self(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()).into()))
     }
-    tokio::time::sleep(REST).await;
-    Ok(())
+
+    async fn tls_kib(&self, broker: &Process, mqtt: &str) -> anyhow::Result<f64> {
+        let open = async |name: String| {
+            let host = ServerName::try_from("127.0.0.1").context("an address is a name")?;
+            let stream = self.0.connect(host, mqtt::socket(mqtt).await?).await?;
+            Link::over(stream, &name, "secret", &commands(&name)).await
+        };
+        each_kib(broker, open).await
+    }
 }

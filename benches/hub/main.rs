@@ -77,7 +77,8 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
-        ["echo-door"] => one_thread()?.block_on(echo::door())?,
+        ["echo-door"] => one_thread()?.block_on(echo::door(None))?,
+        ["echo-door", folder] => one_thread()?.block_on(echo::door(Some(process::tls(folder.as_ref()))))?,
         ["echo-client", mqtt] => one_thread()?.block_on(echo::client(mqtt))?,
         ["sink-client", mqtt] => one_thread()?.block_on(reports::sink(mqtt))?,
         ["dying-door"] => one_thread()?.block_on(deaths::door())?,
@@ -166,7 +167,7 @@ async fn bench() -> anyhow::Result<usize> {
     let memory = if only.is_none() { Memory::measure(folder.path()).await? } else { Memory::default() };
 
     let (door, door_mqtt) = process::role(&["echo-door"])?;
-    let mosquitto = process::mosquitto(folder.path())?;
+    let mosquitto = process::mosquitto(folder.path(), None)?;
     let client = mosquitto.as_ref().map(|(_, mqtt)| process::role(&["echo-client", mqtt])).transpose()?;
     let mut at_door = Echoes::new(&door_mqtt, &[&door]);
     let mut at_mosquitto = match (&mosquitto, &client) {

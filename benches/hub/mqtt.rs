@@ -4,7 +4,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
 };
 
@@ -26,8 +26,8 @@ pub(crate) enum Packet<'a> {
 
 /// A connection: bytes that came and bytes that wait to be written.
 #[derive(Debug)]
-pub(crate) struct Link {
-    socket: TcpStream,
+pub(crate) struct Link<S = TcpStream> {
+    socket: S,
     pub(crate) inbox: Inbox,
     pub(crate) outbox: Outbox,
 }
@@ -49,8 +49,20 @@ pub(crate) struct Outbox {
 impl Link {
     /// Connects with a clean session and subscribes with QoS 1 at most; both answers have come.
     pub(crate) async fn open(mqtt: &str, user: &str, password: &str, filter: &str) -> anyhow::Result<Self> {
-        let socket = TcpStream::connect(mqtt).await.with_context(|| format!("cannot connect to {mqtt}"))?;
-        socket.set_nodelay(true)?;
+        Self::over(socket(mqtt).await?, user, password, filter).await
+    }
+}
+
+/// A socket to a broker.
+pub(crate) async fn socket(mqtt: &str) -> anyhow::Result<TcpStream> {
+    let socket = TcpStream::connect(mqtt).await.with_context(|| format!("cannot connect to {mqtt}"))?;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
+    /// As [`open`](Link::open), over a connection that is there.
+    pub(crate) async fn over(socket: S, user: &str, password: &str, filter: &str) -> anyhow::Result<Self> {
         let mut link = Self { socket, inbox: Inbox::default(), outbox: Outbox::default() };
         let named = !user.is_empty();
         let mut body = b"\x00\x04MQTT\x04".to_vec();
@@ -98,6 +110,7 @@ impl Link {
     pub(crate) async fn flush(&mut self) -> anyhow::Result<()> {
         if !self.outbox.bytes.is_empty() {
             self.socket.write_all(&self.outbox.bytes).await?;
+            self.socket.flush().await?;
             self.outbox.bytes.clear();
         }
         Ok(())

@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use truetwin::{
+    broker::Tls,
     data::{self, DataFolder, HubJson, Secret},
     property::DeviceId,
 };
@@ -154,19 +155,30 @@ pub(crate) fn role(arguments: &[&str]) -> anyhow::Result<(Process, String)> {
     Ok((process, line.trim().to_owned()))
 }
 
-/// Debian's Mosquitto, tuned as well as it can be: no Nagle, nothing held back. `None` where there is none.
-pub(crate) fn mosquitto(folder: &Path) -> anyhow::Result<Option<(Process, String)>> {
+/// The certificate that `truetwin tls make` has put into a folder.
+pub(crate) fn tls(folder: &Path) -> Tls {
+    Tls { cert_file: folder.join(data::TLS_CERT), key_file: folder.join(data::TLS_KEY), plain: false }
+}
+
+/// Debian's Mosquitto, tuned as well as it can be: no Nagle, nothing held back. With a certificate it takes TLS alone. `None` where
+/// there is none.
+pub(crate) fn mosquitto(folder: &Path, tls: Option<&Tls>) -> anyhow::Result<Option<(Process, String)>> {
     let places = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto", "/opt/homebrew/sbin/mosquitto"];
     let Some(program) = places.iter().map(PathBuf::from).find(|path| path.exists()) else { return Ok(None) };
     // It cannot say which port it took: one that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let config = folder.join("mosquitto.conf");
     let port = address.port();
+    // `user`: if this runs as root, it would else give that up and could not read the key.
+    let tls = tls.map(|Tls { cert_file, key_file, .. }| {
+        format!("user root\ncertfile {}\nkeyfile {}\n", cert_file.display(), key_file.display())
+    });
+    let tls = tls.unwrap_or_default();
     std::fs::write(
         &config,
         format!(
             "listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\n\
-             max_inflight_messages 0\nmax_queued_messages 0\nlog_type none\n"
+             max_inflight_messages 0\nmax_queued_messages 0\nlog_type none\n{tls}"
         ),
     )?;
     let mut command = Command::new(program);

@@ -67,7 +67,7 @@ pub(crate) async fn measure(folder: &Path, rounds: u32, targets: &mut Targets) -
     for (name, password) in &hub.devices {
         at_hub.push(Device::open(&hub.mqtt, name, password.reveal(), EvidenceWord::Pin, 1, Arc::default()).await?);
     }
-    let mut at_mosquitto = match process::mosquitto(&folder)? {
+    let mut at_mosquitto = match process::mosquitto(&folder, None)? {
         Some((broker, mqtt)) => Some(Rival::start(broker, mqtt).await?),
         None => None,
     };

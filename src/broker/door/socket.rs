@@ -13,7 +13,8 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
-use tokio_rustls::server::TlsStream;
+
+use crate::broker::tls::TlsStream;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
@@ -28,13 +29,13 @@ pub(super) enum Socket {
 
 /// A TLS connection.
 pub(super) struct Encrypted {
-    stream: TlsStream<TcpStream>,
+    stream: TlsStream,
     /// Bytes of the caller's that are encrypted and not all with the system.
     unsent: usize,
 }
 
-impl From<TlsStream<TcpStream>> for Socket {
-    fn from(stream: TlsStream<TcpStream>) -> Self {
+impl From<TlsStream> for Socket {
+    fn from(stream: TlsStream) -> Self {
         Self::Tls(Box::new(Encrypted { stream, unsent: 0 }))
     }
 }
@@ -76,7 +77,7 @@ impl Socket {
     pub(super) fn has_gone(&self) -> bool {
         let stream = match self {
             Self::Plain(stream) => stream,
-            Self::Tls(tls) => tls.stream.get_ref().0,
+            Self::Tls(tls) => tls.stream.socket(),
         };
         match pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(ready)) => ready.is_read_closed(),
