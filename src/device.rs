@@ -338,6 +338,8 @@ pub struct State {
     /// One for each operation of the twin, so that the gauge is right also if this actor crashes.
     in_flight: Vec<InFlight>,
     timer: Option<(Instant, AbortHandle)>,
+    /// Its twin has been told that this is the end: it is told so once.
+    ended: bool,
 }
 
 impl Device {
@@ -502,6 +504,7 @@ impl Actor for Device {
             session: None,
             in_flight: Vec::new(),
             timer: None,
+            ended: false,
         };
         state.track.begins(now(), &self.context.settings);
         if let Some(memory) = self.shared.take_memory(&self.id) {
@@ -610,6 +613,7 @@ impl Actor for Device {
                 true => state.book.forget(&self.id),
                 false => state.book.close(&state.twin),
             }
+            state.ended = true;
             me.stop(None);
             let _caller_gone = port.send(());
         }
@@ -617,7 +621,9 @@ impl Actor for Device {
     }
 
     async fn post_stop(&self, _: ActorRef<DeviceMsg>, state: &mut State) -> Result<(), ActorProcessingErr> {
-        self.feed(state, now(), Input::ShutDown);
+        if !state.ended {
+            self.feed(state, now(), Input::ShutDown);
+        }
         if let Some((_, timer)) = state.timer.take() {
             timer.abort();
         }

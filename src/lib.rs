@@ -72,6 +72,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod names;
 pub mod peer;
+pub mod private;
 pub mod property;
 pub mod random;
 pub mod recorder;

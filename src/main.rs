@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     match cli::run(Cli::parse()) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            eprintln!("truetwin: {error:#}");
+            eprintln!("truetwin: {}", cli::complete(&format!("{error:#}")));
             cli::exit_of(&error).into()
         }
     }

@@ -54,7 +54,7 @@ pub struct Plan {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file cannot be opened or written.
-    #[error("cannot write the recording {}", file.display())]
+    #[error("cannot write the recording {}; its folder must be there, and yours to write in", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -104,7 +104,14 @@ impl Error {
 pub fn check(file: &Path) -> Result<(), Error> {
     let problem = |source| Error::File { file: file.to_owned(), source };
     match file.metadata() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match file.parent() {
+            // One that cannot be made is told as opening it would tell it; `""` is the current folder.
+            Some(folder) if !folder.as_os_str().is_empty() => {
+                let metadata = folder.metadata().map_err(problem)?;
+                if metadata.is_dir() { Ok(()) } else { Err(problem(io::ErrorKind::NotADirectory.into())) }
+            }
+            Some(_) | None => Ok(()),
+        },
         Err(error) => Err(problem(error)),
         Ok(metadata) if metadata.len() == 0 || is_recording(file).map_err(problem)? => Ok(()),
         Ok(_) => Err(Error::NoRecording { file: file.to_owned() }),

@@ -78,7 +78,7 @@ fn a_port_that_others_can_reach_is_opened_only_once_somebody_has_credentials_for
             assert!(said.contains(word), "{word}: {said}");
         }
         let said = refused(&data, &["--mqtt", loopback, "--http", address]);
-        for word in ["http.listen (--http)", "http.tokens = \"required\"", "truetwin token add NAME"] {
+        for word in ["http.listen (--http)", "http.tokens = \"required\"", "token add NAME"] {
             assert!(said.contains(word), "{word}: {said}");
         }
     }
@@ -112,7 +112,7 @@ fn a_certificate_of_the_homes_own_is_made_shown_and_renewed_while_the_hub_runs()
     fs::write(&config, "[mqtt]\ntls = \"only\"\n").unwrap();
     let arguments = ["--config", config.to_str().unwrap(), "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"];
     let said = refused(&data, &arguments);
-    assert!(said.contains("hub.pem (truetwin tls make makes one)"), "{said}");
+    assert!(said.contains("hub.pem (truetwin --data"), "{said}");
 
     let (code, made) = run(&data, &["tls", "make", "hub.home", "127.0.0.1"], "");
     assert_eq!(code, 0, "{made}");
@@ -149,6 +149,52 @@ fn a_certificate_of_the_homes_own_is_made_shown_and_renewed_while_the_hub_runs()
         assert_eq!(code, USAGE, "{said}");
         assert!(said.contains(word), "{said}");
     }
+}
+
+#[test]
+fn check_config_refuses_what_serve_refuses_and_both_tell_all_of_it_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let config = folder.path().join("hub.toml");
+    let nowhere = folder.path().join("none/r.jsonl").display().to_string();
+    let pieces = [
+        ("[mqtt]\ntls = \"only\"\nlisten = \"0.0.0.0:0\"\n", &["cannot read the TLS certificate", "mqtt.listen"][..]),
+        ("[http]\nlisten = \"0.0.0.0:0\"\ntokens = \"required\"\nhosts = [\"hub\"]\n", &["http.listen"]),
+        (&format!("[recording]\nfile = {nowhere:?}\n"), &["cannot write the recording"]),
+        ("[confirm]\ncode_file = \"/nowhere\"\n", &["confirm.code_file"]),
+        ("[[endpoint]]\nname = \"kitchen\"\nurl = \"ftp://x\"\n", &["kitchen"]),
+    ];
+    // Each by itself, and all together.
+    let single = pieces.iter().map(|(text, words)| ((*text).to_owned(), words.to_vec()));
+    let all = (pieces.map(|(text, _)| text).concat(), pieces.map(|(_, words)| words).concat());
+    for (text, words) in single.chain([all]) {
+        fs::write(&config, &text).unwrap();
+        let file = config.to_str().unwrap();
+        let told = |arguments: &[&str]| {
+            let (code, said) = run(&data, arguments, "");
+            assert_eq!(code, USAGE, "{arguments:?} {text}: {said}");
+            assert!(words.iter().all(|word| said.contains(word)), "{words:?} are not all in: {said}");
+            let mistakes = said.split_once("truetwin: ").unwrap().1;
+            mistakes.to_owned()
+        };
+        let (serve, check) = (told(&["serve", "--config", file]), told(&["check-config", "--config", file]));
+        assert_eq!(serve, check, "{text}");
+        assert!(!data.exists(), "what is refused leaves nothing behind");
+    }
+    // With what was missing, both are content.
+    fs::write(&config, "[mqtt]\ntls = \"only\"\nlisten = \"0.0.0.0:0\"\n").unwrap();
+    assert_eq!(run(&data, &["tls", "make"], "").0, 0);
+    password_of(&data, "lamp");
+    let (code, said) = run(&data, &["check-config", "--config", config.to_str().unwrap()], "");
+    assert!(code == 0 && said.contains("tls = \"only\""), "{said}");
+    let (hub, ..) = started(folder.path(), &data, &["--config", config.to_str().unwrap(), "--http", "127.0.0.1:0"]);
+    // A hub that has the folder is no mistake, and what it takes is told to whoever makes a device.
+    assert_eq!(run(&data, &["check-config", "--config", config.to_str().unwrap()], "").0, 0);
+    for command in [&["device", "add", "board"][..], &["account", "add", "ha", "--read", "a"]] {
+        let (code, said) = run(&data, command, "");
+        assert!(code == 0 && said.contains("mqtt.tls") && said.contains("tls show"), "{said}");
+    }
+    hub.stop();
 }
 
 #[test]

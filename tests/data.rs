@@ -26,7 +26,7 @@ fn the_folder_is_made_private_and_so_is_each_file_in_it() {
     let path = outer.path().join("a/b");
     let folder = DataFolder::open(&path).unwrap();
     folder.credentials().add(&id("lamp")).unwrap();
-    folder.write_hub_json("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap(), 3).unwrap();
+    folder.write_hub_json("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap(), "off", 3).unwrap();
     assert_eq!(mode(&path), 0o700);
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&path).unwrap() {
@@ -68,6 +68,12 @@ fn the_hub_id_stays_and_the_epoch_grows_with_each_start() {
     assert_ne!(DataFolder::open(other.path()).unwrap().hub_id(), hub);
 }
 
+/// As the hub keeps it: its owner's alone.
+fn write_private(file: &Path, content: &str) {
+    std::fs::write(file, content).unwrap();
+    std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 #[test]
 fn a_damaged_or_newer_file_is_an_error_that_names_it_and_changes_nothing() {
     let good = r#"{"version":1,"devices":{"lamp":{"salt":"00112233445566778899aabbccddeeff","sha256":"SHA"}}}"#
@@ -89,14 +95,14 @@ fn a_damaged_or_newer_file_is_an_error_that_names_it_and_changes_nothing() {
         let path = tempfile::tempdir().unwrap();
         drop(DataFolder::open(path.path()).unwrap());
         let file = path.path().join(name);
-        std::fs::write(&file, content).unwrap();
+        write_private(&file, content);
         let error = DataFolder::open(path.path()).expect_err(content).to_string();
         assert!(error.contains(name) && error.contains(expected), "{content:?} in {name} gave {error:?}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
     }
     let path = tempfile::tempdir().unwrap();
     drop(DataFolder::open(path.path()).unwrap());
-    std::fs::write(path.path().join("devices.json"), &good).unwrap();
+    write_private(&path.path().join("devices.json"), &good);
     assert_eq!(DataFolder::open(path.path()).unwrap().credentials().list(), [id("lamp")], "the good one is taken");
 }
 
@@ -181,13 +187,14 @@ fn hub_json_says_where_the_hub_is_and_goes_with_it() {
     let path = tempfile::tempdir().unwrap();
     assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
     let folder = DataFolder::open(path.path()).unwrap();
-    folder.write_hub_json("127.0.0.1:1883".parse().unwrap(), "127.0.0.1:8080".parse().unwrap(), 42).unwrap();
+    folder.write_hub_json("127.0.0.1:1883".parse().unwrap(), "127.0.0.1:8080".parse().unwrap(), "off", 42).unwrap();
     assert_eq!(
         std::fs::read_to_string(path.path().join("hub.json")).unwrap(),
-        r#"{"mqtt":"127.0.0.1:1883","http":"http://127.0.0.1:8080","pid":42}"#
+        r#"{"mqtt":"127.0.0.1:1883","http":"http://127.0.0.1:8080","tls":"off","pid":42}"#
     );
-    folder.write_hub_json("0.0.0.0:1883".parse().unwrap(), "[::1]:8080".parse().unwrap(), 42).unwrap();
-    let expected = HubJson { mqtt: "127.0.0.1:1883".into(), http: "http://[::1]:8080".into(), pid: 42 };
+    folder.write_hub_json("0.0.0.0:1883".parse().unwrap(), "[::1]:8080".parse().unwrap(), "only", 42).unwrap();
+    let expected =
+        HubJson { mqtt: "127.0.0.1:1883".into(), http: "http://[::1]:8080".into(), tls: "only".into(), pid: 42 };
     assert_eq!(read_hub_json(path.path()).unwrap(), expected);
     drop(folder);
     assert!(matches!(read_hub_json(path.path()), Err(Error::NoHub { .. })));
@@ -338,5 +345,50 @@ fn accounts_have_a_bound_and_a_damaged_file_is_named() {
         std::fs::write(&file, &damage).unwrap();
         let error = DataFolder::open(path.path()).unwrap_err().to_string();
         assert!(error.contains("accounts.json") && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn each_secret_of_the_folder_is_refused_while_others_have_a_right_on_it_and_made_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = DataFolder::open(folder.path()).unwrap();
+    data.credentials().add(&id("lamp")).unwrap();
+    let rights = Rights::new(&["a/#"], &[]).unwrap();
+    data.accounts().add(&id("ha"), rights, None).unwrap();
+    drop(data);
+    for command in [["token", "add", "tv"], ["tls", "make", "hub"]] {
+        let status = std::process::Command::new(env!("CARGO_BIN_EXE_truetwin"))
+            .args(command)
+            .arg("--data")
+            .arg(folder.path())
+            .stdout(std::process::Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+    }
+    let endpoints = folder.path().join("endpoints.json");
+    write_private(&endpoints, "{\"version\":1,\"endpoints\":{}}");
+    for name in ["devices.json", "accounts.json", "tokens.json", "endpoints.json", "ca.key", "hub.key"] {
+        let file = folder.path().join(name);
+        let mode = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        for exposed in [0o640, 0o604, 0o620, 0o602, 0o610] {
+            mode(exposed);
+            let refused = match name {
+                "ca.key" => {
+                    truetwin::data::make_certificate(folder.path(), &["hub".to_owned()]).unwrap_err().to_string()
+                }
+                "hub.key" => {
+                    let (cert_file, key_file) = (folder.path().join("hub.pem"), file.clone());
+                    truetwin::broker::Tls { cert_file, key_file, plain: true }.check().unwrap_err().to_string()
+                }
+                _ => DataFolder::open_offline(folder.path()).unwrap_err().to_string(),
+            };
+            assert!(
+                refused.contains(&format!("(mode {exposed:04o}); mend it with: chmod 600 {}", file.display())),
+                "{refused}"
+            );
+        }
+        mode(0o600);
+        DataFolder::open_offline(folder.path()).unwrap();
     }
 }

@@ -111,6 +111,8 @@ async fn what_a_hub_decided_under_faults_is_decided_again_at_each_input() {
     let lines: Vec<Json> = printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     assert!(lines.iter().all(|line| line["device"].is_null() || line["device"] == "lamp"));
     assert_eq!(lines.last().unwrap()["summary"]["differences"], 0);
+    let stops = lines.iter().filter(|line| line["words"] == "the hub stops").count();
+    assert_eq!(stops, 1, "a device is told once that its hub stops");
     assert!(lines.iter().any(|line| line["input"]["kind"] == "set" && line["same"] == true));
 }
 
@@ -123,12 +125,15 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     let write = |text: String| fs::write(&file, text).unwrap();
     let half = lines.len() / 2;
 
-    // Cut behind a line, and within one: all before it is whole.
-    write(lines[..half].join("\n") + "\n");
-    assert!(replayed(&file, None).unwrap().is_whole());
-    write(lines[..half].join("\n") + "\n" + &lines[half][..lines[half].len() / 2]);
-    let (exit, printed) = program(&file, &[]);
-    assert!(exit == 0 && printed.contains("the line is torn"), "{exit} {printed}");
+    // Cut behind a line, and within one: all before it is whole, and that there may have been more is said.
+    for (cut, torn) in [(String::new(), false), (lines[half][..lines[half].len() / 2].to_owned(), true)] {
+        write(lines[..half].join("\n") + "\n" + &cut);
+        let summary = replayed(&file, None).unwrap();
+        assert!(summary.is_whole() && summary.is_open, "{summary:?}");
+        let (exit, printed) = program(&file, &[]);
+        let told = printed.contains("the recording has no end: the file was cut off");
+        assert!(exit == 1 && told && printed.contains("the line is torn") == torn, "{exit} {printed}");
+    }
 
     // A damaged line in the middle is none that a kill leaves.
     let mut damaged: Vec<&str> = lines.clone();
@@ -167,13 +172,16 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
         write(text);
         let (exit, printed) = program(&file, &[]);
         assert!(exit == 2 && printed.contains(problem), "{problem}: {exit} {printed}");
+        assert!(!printed.contains("seconds  device"), "a heading over nothing: {printed}");
     }
     write(whole.clone());
-    let (exit, printed) = program(&file, &["--device", "nobody"]);
+    let (exit, printed) = program(&file, &["--device", "safe"]);
     assert!(
-        exit == 2 && printed.contains("no device nobody is in the recording; there is heater, lamp, safe"),
+        exit == 2 && printed.contains("safe was not recorded (relay is sensitive); recorded is heater, lamp"),
         "{printed}"
     );
+    let (exit, printed) = program(&file, &["--device", "nobody"]);
+    assert!(exit == 2 && printed.contains("no device nobody is in the recording; there is heater, lamp"), "{printed}");
     assert_eq!(program(&folder.path().join("none"), &[]).0, 2);
 
     // A gap: the rest of that device is not stepped, the others are.

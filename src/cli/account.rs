@@ -2,7 +2,9 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::{AccountCommand, Exit, Failure, PasswordArgs, say, secret, table::table, unexpected};
+use super::{
+    AccountCommand, Exit, Failure, PasswordArgs, complete, say, secret, table::table, tls::only_tls, unexpected,
+};
 use crate::{
     config::Config,
     control::{self, AccountInfo, Request, Response},
@@ -31,9 +33,17 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
             }
             say(&format!("{made}\n"))
         }
-        Response::Account { account, password, mqtt } => say(&shown(&account, password.as_ref(), &mqtt)),
+        Response::Account { account, password, mqtt } => {
+            let mut text = shown(&account, password.as_ref(), &mqtt);
+            if only_tls(folder) {
+                text.push_str(
+                    "It has to speak TLS (mqtt.tls is \"only\") and to trust what prints: truetwin tls show --pem\n",
+                );
+            }
+            say(&complete(&text))
+        }
         Response::Accounts { accounts } if json => say(&format!("{}\n", serde_json::json!(accounts))),
-        Response::Accounts { accounts } => say(&list(&accounts)),
+        Response::Accounts { accounts } => say(&complete(&list(&accounts))),
         Response::Removed { device } => say(&format!("{device} is removed; whoever used it is cut off\n")),
         other @ (Response::Device { .. }
         | Response::Devices { .. }
@@ -52,7 +62,7 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
 fn chosen(password: &PasswordArgs, name: &str) -> anyhow::Result<Option<Secret>> {
     match &password.password_file {
         Some(file) => secret::from_file(file).map(Some),
-        None if password.ask => secret::ask(&format!("password of {name}: ")).map(Some),
+        None if password.ask => secret::ask_new(&format!("password of {name}: "), "once more: ").map(Some),
         None => Ok(None),
     }
 }

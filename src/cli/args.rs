@@ -29,7 +29,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Speak MCP on stdin and stdout, for a client on this machine; uses the hub that runs
     Mcp(McpArgs),
-    /// Be a device, also one with a fault
+    /// Be a device, also one with a fault; speaks plain MQTT, which a hub with mqtt.tls = "only" refuses
     Sim(SimArgs),
     /// Give devices their passwords, also while the hub runs
     Device {
@@ -121,9 +121,11 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
     /// Make one. Without a password its password is made, and printed this once
+    // The lists of patterns take all words behind them: the name stands before.
+    #[command(override_usage = "truetwin account add <NAME> [OPTIONS]")]
     Add {
         /// Its user name: 1 to 32 of a-z, 0-9, _ and -; no device has it
-        #[arg(value_parser = device_id)]
+        #[arg(value_parser = account_name)]
         name: DeviceId,
         /// What it may read: topics with the wildcards of MQTT, as in 'homeassistant/#' 'zigbee2mqtt/+/set'
         #[arg(long, value_name = "PATTERN", num_args = 1..)]
@@ -147,7 +149,7 @@ pub enum AccountCommand {
     /// Give one another password; the old one counts no more, and whoever uses it is cut off
     Rotate {
         /// Which one
-        #[arg(value_parser = device_id)]
+        #[arg(value_parser = account_name)]
         name: DeviceId,
         /// Where a password comes from.
         #[command(flatten)]
@@ -159,7 +161,7 @@ pub enum AccountCommand {
     /// Remove one; whoever uses it is cut off
     Remove {
         /// Which one
-        #[arg(value_parser = device_id)]
+        #[arg(value_parser = account_name)]
         name: DeviceId,
     },
 }
@@ -170,7 +172,7 @@ pub struct PasswordArgs {
     /// Its password is the first line of this file, which only its owner may read
     #[arg(long, value_name = "F", conflicts_with = "ask")]
     pub password_file: Option<PathBuf>,
-    /// Ask for its password (hidden; or give it on standard input)
+    /// Ask for its password (hidden, and once more; or give it on standard input)
     #[arg(long)]
     pub ask: bool,
 }
@@ -309,7 +311,8 @@ pub struct ServeArgs {
     /// Where MCP clients connect, instead of http.listen; beyond loopback only with tokens; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
-    /// Record what reaches each device's twin and what it decides, for truetwin replay, instead of recording.file
+    /// Record what reaches each device's twin and what it decides, for truetwin replay, instead of recording.file; a recording
+    /// that is there goes on, any other file is refused
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
@@ -355,6 +358,9 @@ pub struct McpArgs {
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "truetwin sim --mqtt <ADDR> --device <NAME> --password-file <F> [OPTIONS]\n       truetwin sim --list"
+)]
 pub struct SimArgs {
     /// List the kinds and the faults, and end
     #[arg(long)]
@@ -419,6 +425,11 @@ pub enum DeviceCommand {
 
 fn device_id(text: &str) -> Result<DeviceId, String> {
     DeviceId::new(text).map_err(|error| error.to_string())
+}
+
+fn account_name(text: &str) -> Result<DeviceId, String> {
+    DeviceId::new(text)
+        .map_err(|_| format!("{text:?} is no name of an account: 1 to 32 of a-z, 0-9, _ and - are allowed"))
 }
 
 fn endpoint_name(text: &str) -> Result<String, String> {

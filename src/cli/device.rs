@@ -7,12 +7,18 @@ use std::{
     path::Path,
 };
 
-use super::{DeviceCommand, Exit, Failure, say, unexpected};
+use super::{DeviceCommand, Exit, Failure, complete, say, tls::only_tls, unexpected};
 use crate::{
     config::Config,
     control::{self, Listed, Request, Response},
     data::{DataFolder, Secret},
 };
+
+/// What is said where the hub takes no plain connection.
+const TLS_NEEDED: &str = "
+This hub takes TLS only (mqtt.tls = \"only\"): the program has to speak TLS and to trust what prints: truetwin tls show --pem
+The simulator and the devices in Python and MicroPython speak plain MQTT and are refused; mqtt.tls = \"both\" lets them in.
+";
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit> {
@@ -30,7 +36,11 @@ pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit
         }
         Response::Device { device, password, mqtt } => {
             let lan = lan_address().ok();
-            say(&sketch(&device, &password, Some(mqtt.as_str()).filter(|_| running), lan))
+            let mut text = sketch(&device, &password, Some(mqtt.as_str()).filter(|_| running), lan);
+            if running && only_tls(folder) {
+                text.push_str(TLS_NEEDED);
+            }
+            say(&complete(&text))
         }
         Response::Devices { devices } if json => say(&format!("{}\n", serde_json::json!(devices))),
         Response::Devices { devices } => say(&list(&devices)),

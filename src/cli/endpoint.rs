@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{EndpointCommand, Exit, Failure, say, secret, table::table, unexpected};
+use super::{EndpointCommand, Exit, Failure, complete, say, secret, table::table, unexpected};
 use crate::{
     answer,
     control::{self, EndpointInfo, Request, Response},
@@ -39,8 +39,8 @@ pub(super) fn add(name: &str, url: &Secret, folder: &Path) -> anyhow::Result<Exi
     say(&format!("{name}: {}\n", about(&info)))?;
     match control::ask(folder, &Request::EndpointAdd { name: name.to_owned(), url: url.clone() }) {
         Ok(Response::Endpoint { endpoint, found, good }) => {
-            say(&lines(&found))?;
-            say(&sent(&endpoint))?;
+            say(&complete(&lines(&found)))?;
+            say(&complete(&sent(&endpoint)))?;
             Ok(if good { Exit::Success } else { Exit::NotConfirmed })
         }
         Ok(other) => unexpected(&other),
@@ -101,7 +101,7 @@ fn list(folder: &Path, json: bool) -> anyhow::Result<Exit> {
         return say(&format!("{}\n", serde_json::json!(endpoints)));
     }
     if endpoints.is_empty() {
-        return say("no endpoint; add one with: truetwin endpoint add NAME\n");
+        return say(&complete("no endpoint; add one with: truetwin endpoint add NAME\n"));
     }
     let rows: Vec<[String; 7]> = endpoints.iter().map(row).collect();
     let mut text = table(["name", "state", "last end", "last call", "agent", "valid until", "address"], &rows);

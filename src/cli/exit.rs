@@ -12,13 +12,14 @@ pub enum Exit {
     Success,
     /// The operation was not confirmed, the demo disagreed, or not all of a replay could be compared.
     NotConfirmed,
-    /// The command line or the configuration.
+    /// The command line, the configuration, or a file that is damaged, of a newer version or open to others: another try ends so,
+    /// too, until somebody has mended it.
     Usage,
     /// No hub is running.
     NoHub,
     /// The address or the data folder is taken.
     Taken,
-    /// Anything else.
+    /// Anything else: a mistake in here, or a system that refuses what it usually gives.
     Internal,
     /// A replay decides otherwise than was recorded.
     Differs,
@@ -31,10 +32,10 @@ const TABLE: &[(Exit, &str)] = &[
         Exit::NotConfirmed,
         "the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared",
     ),
-    (Exit::Usage, "usage or configuration"),
+    (Exit::Usage, "usage, configuration, or a file that cannot be used as it is; its owner mends that"),
     (Exit::NoHub, "no hub is running"),
     (Exit::Taken, "the address or the data folder is taken"),
-    (Exit::Internal, "internal"),
+    (Exit::Internal, "internal, or the system refused something"),
     (Exit::Differs, "a replay decides otherwise than was recorded"),
 ];
 
@@ -78,16 +79,29 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(failure) = error.downcast_ref::<Failure>() {
         return Some(failure.exit);
     }
-    let of_code = matches!(error.downcast_ref::<serve::Error>(), Some(serve::Error::SpokenCode(_)));
-    if error.is::<config::Error>() || of_code {
+    if error.is::<config::Error>() {
         return Some(Exit::Usage);
     }
     if let Some(error) = error.downcast_ref::<serve::Error>() {
-        return matches!(
-            error,
-            serve::Error::Unguarded(_) | serve::Error::SpokenCode(_) | serve::Error::Broker(broker::Error::Tls(_))
-        )
-        .then_some(Exit::Usage);
+        return match error {
+            serve::Error::Unguarded(_) | serve::Error::SpokenCode(_) => Some(Exit::Usage),
+            // A setting out of its range is refused with the configuration already.
+            serve::Error::Broker(broker::Error::Tls(_) | broker::Error::Setting(_)) => Some(Exit::Usage),
+            serve::Error::Journal(error) => known(error),
+            serve::Error::Broker(broker::Error::Listener(_) | broker::Error::Bus(_))
+            | serve::Error::Actors(_)
+            | serve::Error::Data(_)
+            | serve::Error::Control(_)
+            | serve::Error::Recovery
+            | serve::Error::Recording(_)
+            | serve::Error::Recorder
+            | serve::Error::Audit
+            | serve::Error::Listener(_)
+            | serve::Error::Fleet(_) => None,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<journal::Error>() {
+        return Some(if matches!(error, journal::Error::Thread(_)) { Exit::Internal } else { Exit::Usage });
     }
     if error.is::<broker::TlsError>() || error.is::<data::AuthorityError>() {
         return Some(Exit::Usage);
@@ -95,7 +109,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = error.downcast_ref::<backup::Error>() {
         return match error {
             backup::Error::Data(error) => known(error),
-            backup::Error::Journal(error) => (!matches!(error, journal::Error::Thread(_))).then_some(Exit::Usage),
+            backup::Error::Journal(error) => known(error),
             backup::Error::NoBackup { .. } => Some(Exit::Usage),
             backup::Error::Closed | backup::Error::Disk { .. } => None,
         };
@@ -116,6 +130,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(match error {
             control::Error::NoHub { .. } => Exit::NoHub,
             control::Error::InTheWay { .. } => Exit::Taken,
+            control::Error::Io { source, .. } if names_the_wrong_place(source.kind()) => Exit::Usage,
             control::Error::Io { .. } | control::Error::Unreadable { .. } => Exit::Internal,
         });
     }
@@ -123,29 +138,32 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         data::Error::NoHub { .. } => Exit::NoHub,
         data::Error::Taken { .. } => Exit::Taken,
         // A folder that cannot be one is the wrong folder.
-        data::Error::Io { source, .. } if names_the_wrong_place(source.kind()) => Exit::Usage,
+        data::Error::Io { doing, source, .. }
+            if *doing == data::MAKE_FOLDER || names_the_wrong_place(source.kind()) =>
+        {
+            Exit::Usage
+        }
         data::Error::NoPlace
+        | data::Error::Damaged { .. }
+        | data::Error::Newer { .. }
+        | data::Error::Exposed { .. }
         | data::Error::DeviceExists(_)
         | data::Error::UnknownDevice(_)
+        | data::Error::TooManyDevices
         | data::Error::NameOfAccount(_)
         | data::Error::NameOfDevice(_)
         | data::Error::AccountExists(_)
         | data::Error::UnknownAccount(_)
+        | data::Error::TooManyAccounts
         | data::Error::Password(_)
         | data::Error::EndpointExists(_)
         | data::Error::UnknownEndpoint(_)
+        | data::Error::TooManyEndpoints
         | data::Error::TokenExists(_)
         | data::Error::UnknownToken(_)
-        | data::Error::UrlTooLong => Exit::Usage,
-        data::Error::Io { .. }
-        | data::Error::Damaged { .. }
-        | data::Error::Newer { .. }
-        | data::Error::Closed { .. }
-        | data::Error::TooManyDevices
-        | data::Error::TooManyAccounts
         | data::Error::TooManyTokens
-        | data::Error::TooManyEndpoints
-        | data::Error::NoRandomness(_) => Exit::Internal,
+        | data::Error::UrlTooLong => Exit::Usage,
+        data::Error::Io { .. } | data::Error::Closed { .. } | data::Error::NoRandomness(_) => Exit::Internal,
     })
 }
 

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | 0 | done, and confirmed |
 //! | 1 | the operation or an endpoint was not confirmed, the demo disagreed, or not all of a replay could be compared |
-//! | 2 | usage or configuration |
+//! | 2 | usage, configuration, or a file that cannot be used as it is; its owner mends that |
 //! | 3 | no hub is running |
 //! | 4 | the address or the data folder is taken |
-//! | 5 | internal |
+//! | 5 | internal, or the system refused something |
 //! | 6 | a replay decides otherwise than was recorded |
 //!
 //! Results go to stdout, logs and errors to stderr. This is the only module that speaks on stdout; what a command does
@@ -20,6 +20,7 @@ mod backup;
 mod device;
 mod endpoint;
 mod exit;
+mod hint;
 mod import;
 mod listen;
 mod log;
@@ -44,13 +45,13 @@ pub use self::{
         PasswordArgs, ReplayArgs, ServeArgs, SimArgs, TlsCommand, TokenCommand,
     },
     exit::{Exit, Failure, exit_of},
+    hint::complete,
     listen::{Error as ListenError, listen},
 };
 use crate::{
-    broker,
     config::Config,
     control::{self, Request, Response},
-    data, recorder, serve,
+    data, serve,
 };
 
 /// Runs a command.
@@ -60,10 +61,14 @@ use crate::{
 pub fn run(cli: Cli) -> anyhow::Result<Exit> {
     log::start(!matches!(cli.command, Command::Serve(_) | Command::Mcp(_) | Command::Sim(_)))?;
     let folder = || data::folder(cli.data.as_deref());
+    if cli.data.is_some() || std::env::var_os("TRUETWIN_DATA").is_some_and(|value| !value.is_empty()) {
+        hint::remember(&folder()?);
+    }
     match cli.command {
         Command::Serve(args) => {
-            let config = serve_config(&args)?;
-            block_on(run::serve(config, folder()?))
+            let folder = folder()?;
+            let config = serve_config(&args, Some(&folder))?;
+            block_on(run::serve(config, folder))
         }
         Command::Demo(args) => block_on(run::demo(args)),
         Command::Mcp(args) if args.print_config.as_deref() == Some("http") => say(&http_config(&folder()?)),
@@ -96,22 +101,18 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
 /// Prints what is in force; what is probably not meant goes to stderr.
 fn check_config(file: Option<&Path>, folder: Option<&Path>) -> anyhow::Result<Exit> {
     let config = Config::load(file)?;
-    startable(&config)?;
+    startable(&config, folder)?;
     for note in config.notes().into_iter().chain(unknown_devices(&config, folder)) {
-        eprintln!("truetwin: note: {note}");
+        eprintln!("truetwin: note: {}", complete(&note));
     }
     say(&config.in_force())
 }
 
-/// Whether a hub can start with a configuration, as far as that is the configuration's: access points with their URLs and
-/// tokens, the code that is said aloud, the certificate, the file of a recording. All that is wrong is told.
-fn startable(config: &Config) -> anyhow::Result<()> {
-    let (_, broken) = serve::configured::endpoints(config);
-    let mut wrong: Vec<String> = broken.into_iter().map(|error| format!("{:#}", anyhow::Error::new(error))).collect();
-    wrong.extend(serve::spoken_code(config).err().map(|error| format!("{:#}", anyhow::Error::new(error))));
-    let recorded = config.recording.file.as_ref().and_then(|file| recorder::check(Path::new(file)).err());
-    wrong.extend(recorded.map(|error| format!("{:#}", anyhow::Error::new(error))));
-    wrong.extend(uncertified(config).map(|error| format!("{:#}", anyhow::Error::new(error))));
+/// Whether a hub can start with a configuration; all that is wrong is told. Without a data folder only what the configuration says
+/// itself is looked at.
+fn startable(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
+    let mistakes = serve::mistakes(config, folder).into_iter();
+    let mut wrong: Vec<String> = mistakes.map(|mistake| format!("{:#}", anyhow::Error::new(mistake))).collect();
     let message = match wrong.len() {
         0 => return Ok(()),
         1 => wrong.remove(0),
@@ -126,14 +127,8 @@ fn unknown_devices(config: &Config, folder: Option<&Path>) -> Vec<String> {
     serve::configured::without_password(config, &known)
 }
 
-/// What is wrong with the certificate that a configuration names. One in the data folder is not looked at: it may be made later.
-fn uncertified(config: &Config) -> Option<broker::TlsError> {
-    let named = serve::tls_files(config, Path::new("")).filter(|_| config.mqtt.tls_cert_file.is_some());
-    named?.check().err()
-}
-
-/// The configuration of `serve`: the file, and over it the flags.
-fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
+/// The configuration of `serve`: the file, and over it the flags. `folder`: the data folder, if a hub is to begin on it.
+fn serve_config(args: &ServeArgs, folder: Option<&Path>) -> anyhow::Result<Config> {
     let mut config = Config::load(args.config.as_deref())?;
     if let Some(address) = args.mqtt {
         config.mqtt.listen = address;
@@ -145,7 +140,7 @@ fn serve_config(args: &ServeArgs) -> anyhow::Result<Config> {
         config.recording.file = Some(file.display().to_string());
     }
     config.check()?;
-    startable(&config)?;
+    startable(&config, folder)?;
     Ok(config)
 }
 
@@ -265,9 +260,9 @@ mod tests {
             http: http.map(|http| http.parse().expect("an address")),
             record: None,
         };
-        let config = serve_config(&args(None)).expect("good");
+        let config = serve_config(&args(None), None).expect("good");
         assert_eq!((config.mqtt.listen.to_string(), config.http.listen.port()), ("0.0.0.0:0".to_owned(), 8081));
-        let error = serve_config(&args(Some("0.0.0.0:80"))).expect_err("not loopback");
+        let error = serve_config(&args(Some("0.0.0.0:80")), None).expect_err("not loopback");
         assert!(error.to_string().contains("--http"), "{error}");
         assert_eq!(exit_of(&error), Exit::Usage);
     }
@@ -279,7 +274,8 @@ mod tests {
         let text = "[confirm]\ncode_file = \"none\"\n[[endpoint]]\nname = \"kitchen\"\nurl = \"ftp://x\"\n";
         std::fs::write(&file, text).expect("a file");
         let args = ServeArgs { config: Some(file.clone()), mqtt: None, http: None, record: None };
-        let errors = [serve_config(&args).expect_err("refused"), check_config(Some(&file), None).expect_err("refused")];
+        let errors =
+            [serve_config(&args, None).expect_err("refused"), check_config(Some(&file), None).expect_err("refused")];
         for error in errors {
             let said = format!("{error:#}");
             assert!(said.starts_with("2 mistakes:\n") && said.contains("kitchen"), "{said}");

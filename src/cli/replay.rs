@@ -25,13 +25,13 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let mut replay = Replay::new(&name, BufReader::new(opened(&args.file)?), args.device.clone());
     let zero = replay.zero();
     let mut out = BufWriter::new(io::stdout().lock());
-    if !args.json && !written(writeln!(out, "{:>6}  {:>11}  {:<12}  what", "line", "seconds", "device"))? {
-        return Ok(Exit::Success);
-    }
+    // Stands above the first line of a recording, not above what is none.
+    let mut heading = (!args.json).then(|| format!("{:>6}  {:>11}  {:<12}  what\n", "line", "seconds", "device"));
     for told in replay.by_ref() {
         // What was told before an error is part of the error's story.
         let told = told.inspect_err(|_| drop(out.flush())).map_err(usage)?;
         let text = if args.json { as_json(&told, zero).to_string() + "\n" } else { shown(&told) };
+        let text = heading.take().unwrap_or_default() + &text;
         if !written(out.write_all(text.as_bytes()))? {
             return Ok(Exit::Success);
         }
@@ -40,7 +40,7 @@ pub(super) fn run(args: &ReplayArgs) -> anyhow::Result<Exit> {
     let text = if args.json { summed_json(summary).to_string() + "\n" } else { summed(summary) };
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
     Ok(match summary.differences {
-        0 if summary.is_whole() => Exit::Success,
+        0 if summary.is_whole() && !summary.is_open => Exit::Success,
         0 => Exit::NotConfirmed,
         _ => Exit::Differs,
     })
@@ -148,6 +148,9 @@ fn summed(summary: &Summary) -> String {
     if summary.unended > 0 {
         text += &format!("{} times no end is recorded: the hub was killed, or it still runs\n", summary.unended);
     }
+    if summary.is_open {
+        text += "the recording has no end: the file was cut off, or its hub was killed or still runs; more may have happened\n";
+    }
     if !summary.is_whole() && summary.missing + summary.skipped > 0 {
         text += &format!("{} lines are missing, {} inputs were not stepped\n", summary.missing, summary.skipped);
     }
@@ -210,6 +213,7 @@ fn summed_json(summary: &Summary) -> Json {
         "answers": summary.answers,
         "crashed": summary.crashed,
         "unended": summary.unended,
+        "open": summary.is_open,
         "missing": summary.missing,
         "skipped": summary.skipped,
         "differences": summary.differences,

@@ -46,7 +46,7 @@ pub(super) async fn mcp(args: McpArgs, folder: PathBuf) -> anyhow::Result<Exit> 
         asked.await;
         stopping.cancel();
     });
-    let config = serve_config(&args.inside)?;
+    let config = serve_config(&args.inside, None)?;
     let bridged = |hub| {
         let (lang, answer_within) = (config.language(), bridged(&config));
         mcp::BridgeSettings { hub, token: token().map(Into::into), lang, answer_within }

@@ -6,7 +6,6 @@ use std::{
     collections::BTreeMap,
     fmt, io,
     io::Read as _,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -21,7 +20,10 @@ use super::{
     schema::{CallerText, EndpointText},
     setting::{Scalar, Setting},
 };
-use crate::property::DeviceId;
+use crate::{
+    private::{self, Refused},
+    property::DeviceId,
+};
 
 /// The key that holds the callers of this machine.
 pub(super) const CALLERS: &str = "callers";
@@ -147,11 +149,11 @@ pub fn endpoint_token(endpoint: &EndpointText) -> Result<Option<SecretText>, Tok
     }
     let Some(path) = endpoint.token_file.as_ref().map(PathBuf::from) else { return Ok(None) };
     let unreadable = |source| TokenError::Unreadable { endpoint: name(), path: path.clone(), source };
-    let file = std::fs::File::open(&path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-    if is_exposed(mode) {
-        return Err(TokenError::Exposed { endpoint: name(), path, mode: mode & 0o7777 });
-    }
+    let file = match private::open(&path) {
+        Ok(file) => file,
+        Err(Refused::Io(source)) => return Err(unreadable(source)),
+        Err(Refused::Exposed { mode }) => return Err(TokenError::Exposed { endpoint: name(), path, mode }),
+    };
     let mut text = String::new();
     file.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     let token = text.trim();
@@ -161,22 +163,15 @@ pub fn endpoint_token(endpoint: &EndpointText) -> Result<Option<SecretText>, Tok
     Ok(Some(SecretText::new(token)))
 }
 
-/// Whether anybody but its owner can do anything with a file of this mode.
-fn is_exposed(mode: u32) -> bool {
-    mode & 0o077 != 0
-}
-
 /// A token in a file that others can read is no secret.
 pub(super) fn check_file(config: &Config, places: &BTreeMap<String, Place>, path: &Path) -> Result<(), Error> {
     let holds = |endpoint: &EndpointText| endpoint.url.as_ref().is_some_and(SecretText::holds_token);
     let Some(at) = config.endpoints.iter().position(holds) else { return Ok(()) };
     let metadata = path.metadata().map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
-    let (key, mode) = (format!("{ENDPOINT}.{at}.url"), metadata.permissions().mode());
-    match places.get(&key) {
-        Some(place) if is_exposed(mode) => {
-            Err(Error::Exposed { place: place.clone(), key, mode: mode & 0o7777, path: path.to_owned() })
-        }
-        Some(_) | None => Ok(()),
+    let key = format!("{ENDPOINT}.{at}.url");
+    match places.get(&key).zip(private::exposed(&metadata.permissions())) {
+        Some((place, mode)) => Err(Error::Exposed { place: place.clone(), key, mode, path: path.to_owned() }),
+        None => Ok(()),
     }
 }
 

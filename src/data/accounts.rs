@@ -240,9 +240,17 @@ fn encode(accounts: &BTreeMap<DeviceId, StoredAccount>) -> String {
     text.expect("strings, numbers and lists are always JSON") + "\n"
 }
 
+/// The service accounts of a folder whose lock somebody else may hold; none if there is no such file.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn account_names(folder: &Path) -> Result<Vec<DeviceId>, Error> {
+    read(&folder.join(ACCOUNTS)).map(|accounts| accounts.into_keys().collect())
+}
+
 /// Reads the file; no accounts if there is none.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<DeviceId, StoredAccount>, Error> {
-    let Some(text) = file::read(path, FILE_BYTES_MAX)? else { return Ok(BTreeMap::new()) };
+    let Some(text) = file::read_private(path, FILE_BYTES_MAX)? else { return Ok(BTreeMap::new()) };
     let damaged = |problem: String| Error::Damaged { path: path.to_owned(), problem };
     let Versioned { version } = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
     if version > VERSION {

@@ -8,8 +8,7 @@
 //! stands still, and what it guards lies in the same folder as its authority.
 
 use std::{
-    io::Read as _,
-    os::unix::fs::PermissionsExt as _,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -44,14 +43,6 @@ pub enum AuthorityError {
     /// The data folder.
     #[error(transparent)]
     Data(#[from] super::Error),
-    /// Others may read the authority's key.
-    #[error("others may read {path} (mode {mode:04o}); mend it with: chmod 600 {path}", path = path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its mode.
-        mode: u32,
-    },
     /// Only one of the two is there.
     #[error(
         "{} is there without {}: devices that trust it would not trust another; put that back, or move both away to begin anew",
@@ -176,14 +167,9 @@ fn authority_key(folder: &Path) -> Result<(KeyPair, bool), AuthorityError> {
 }
 
 fn read_key(path: &Path) -> Result<KeyPair, AuthorityError> {
-    let unread = |source| super::Error::Io { doing: "read", path: path.to_owned(), source };
-    let opened = std::fs::File::open(path).map_err(unread)?;
-    let mode = opened.metadata().map_err(unread)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(AuthorityError::Exposed { path: path.to_owned(), mode: mode & 0o7777 });
-    }
-    let mut pem = String::new();
-    opened.take(FILE_BYTES_MAX).read_to_string(&mut pem).map_err(unread)?;
+    let pem = file::read_private(path, FILE_BYTES_MAX)?;
+    let missing = || super::Error::Io { doing: "read", path: path.to_owned(), source: io::ErrorKind::NotFound.into() };
+    let pem = pem.ok_or_else(missing)?;
     let unusable = |error: rcgen::Error| AuthorityError::Unusable { path: path.to_owned(), problem: error.to_string() };
     KeyPair::from_pem(&pem).map_err(unusable)
 }
@@ -228,6 +214,8 @@ fn is_name(name: &str) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that fails there has said so")]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn names() -> Vec<String> {

@@ -78,7 +78,7 @@ impl Shared {
     /// Loads both files of a folder.
     pub(super) fn load(lock: Weak<Lock>, folder: &Path) -> Result<Arc<Self>, Error> {
         let path = folder.join(DEVICES);
-        let devices = match file::read(&path, FILE_BYTES_MAX)? {
+        let devices = match file::read_private(&path, FILE_BYTES_MAX)? {
             None => BTreeMap::new(),
             Some(text) => decode(&path, &text)?,
         };
@@ -246,7 +246,7 @@ impl fmt::Debug for Credentials {
 /// From the disk, or if the file cannot be understood.
 pub fn device_names(folder: &Path) -> Result<Option<Vec<DeviceId>>, Error> {
     let path = folder.join(DEVICES);
-    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(None) };
+    let Some(text) = file::read_private(&path, FILE_BYTES_MAX)? else { return Ok(None) };
     Ok(Some(decode(&path, &text)?.into_keys().collect()))
 }
 

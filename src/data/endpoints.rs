@@ -71,7 +71,7 @@ struct Shared {
 
 impl Endpoints {
     pub(super) fn load(lock: Weak<Lock>, path: PathBuf) -> Result<Self, Error> {
-        let all = match file::read(&path, FILE_BYTES_MAX)? {
+        let all = match file::read_private(&path, FILE_BYTES_MAX)? {
             None => BTreeMap::new(),
             Some(text) => decode(&path, &text)?,
         };
@@ -159,7 +159,7 @@ impl fmt::Debug for Endpoints {
 /// From the disk, or if the file cannot be understood.
 pub fn endpoint_names(folder: &Path) -> Result<Vec<String>, Error> {
     let path = folder.join(ENDPOINTS);
-    let Some(text) = file::read(&path, FILE_BYTES_MAX)? else { return Ok(Vec::new()) };
+    let Some(text) = file::read_private(&path, FILE_BYTES_MAX)? else { return Ok(Vec::new()) };
     Ok(decode(&path, &text)?.into_keys().map(|name| name.to_string()).collect())
 }
 

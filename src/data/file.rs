@@ -8,9 +8,10 @@ use std::{
 };
 
 use super::Error;
+use crate::private::{self, Refused};
 
 /// How a private file is opened for writing: made with mode 0600 if it is not there.
-pub(super) fn private() -> OpenOptions {
+pub(super) fn for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).mode(0o600);
     options
@@ -21,7 +22,7 @@ pub(super) fn replace(folder: &Path, name: &str, content: &[u8]) -> Result<(), E
     let path = folder.join(name);
     let beside = folder.join(format!(".{name}.new"));
     let written = || -> io::Result<()> {
-        let mut file = private().truncate(true).open(&beside)?;
+        let mut file = for_owner().truncate(true).open(&beside)?;
         file.write_all(content)?;
         file.sync_all()?;
         std::fs::rename(&beside, &path)?;
@@ -44,18 +45,32 @@ pub(super) fn remove(folder: &Path, name: &str) -> Result<(), Error> {
 
 /// Reads a text file of at most `bytes_max` bytes; `None` if it is not there.
 pub(super) fn read(path: &Path, bytes_max: u64) -> Result<Option<String>, Error> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Io { doing: "read", path: path.to_owned(), source }),
+        Ok(file) => text_of(&file, path, bytes_max).map(Some),
+    }
+}
+
+/// The same for a file that is a secret: with rights for others it is refused.
+pub(super) fn read_private(path: &Path, bytes_max: u64) -> Result<Option<String>, Error> {
+    match private::open(path) {
+        Err(Refused::Io(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(Refused::Io(source)) => Err(Error::Io { doing: "read", path: path.to_owned(), source }),
+        Err(Refused::Exposed { mode }) => Err(Error::Exposed { path: path.to_owned(), mode }),
+        Ok(file) => text_of(&file, path, bytes_max).map(Some),
+    }
+}
+
+fn text_of(file: &File, path: &Path, bytes_max: u64) -> Result<String, Error> {
     let io = |source| Error::Io { doing: "read", path: path.to_owned(), source };
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.map_err(io)?,
-    };
     let mut bytes = Vec::new();
     file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(io)?;
     let damaged = |problem: String| Error::Damaged { path: path.to_owned(), problem };
     if bytes.len() as u64 > bytes_max {
         return Err(damaged(format!("it has more than {bytes_max} bytes")));
     }
-    String::from_utf8(bytes).map(Some).map_err(|error| damaged(error.to_string()))
+    String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))
 }
 
 /// Random bytes from the operating system.

@@ -16,6 +16,7 @@
 //! | `hub.json` | where the running hub listens | while it runs |
 //! | `hub.sock` | the running hub's control socket ([`crate::control`]) | while it runs |
 //!
+//! Files of mode 0600 are read only while nobody else has a right on them: what others could read or change lets nobody in.
 //! Every file but the audit is replaced whole (written beside, synced, renamed), so a power cut leaves the old one or the new one. A
 //! file that cannot be understood is an error that names it, never a silent new beginning: a hub that forgot its
 //! devices would look like one that lost them.
@@ -42,7 +43,7 @@ use std::{
 };
 
 pub use self::{
-    accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof},
+    accounts::{ACCOUNTS_MAX, Account, Accounts, Login, Proof, account_names},
     authority::{Authority, AuthorityError, Made, NAMES_MAX, authority, make as make_certificate},
     chosen::{BadPassword, CHOSEN_CHARS_MIN, Chosen},
     credentials::{Credentials, DEVICES_MAX, Secret, device_names},
@@ -50,7 +51,7 @@ pub use self::{
         BadEndpointName, ENDPOINTS_MAX, Endpoints, StoredEndpoint, URL_BYTES_MAX, endpoint_name, endpoint_names,
     },
     place::folder,
-    tokens::{TOKENS_MAX, Token, Tokens},
+    tokens::{TOKENS_MAX, Token, Tokens, token_names},
 };
 use crate::property::DeviceId;
 
@@ -77,6 +78,9 @@ pub const TLS_CA_CERT: &str = "ca.pem";
 /// The authority's private key.
 pub const TLS_CA_KEY: &str = "ca.key";
 
+/// What is tried when the folder is made, for whoever tells a wrong path from a disk that is ill.
+pub const MAKE_FOLDER: &str = "make the folder";
+
 /// The largest of the small files that is read, bytes: ten times what any of them needs.
 const SMALL_BYTES_MAX: u64 = 1_024;
 
@@ -99,6 +103,14 @@ pub enum Error {
         /// Why not.
         #[source]
         source: io::Error,
+    },
+    /// Others may read what is secret.
+    #[error("others may read {path} (mode {mode:04o}); mend it with: chmod 600 {path}", path = path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
     },
     /// Another process has it.
     #[error(
@@ -236,7 +248,7 @@ impl DataFolder {
     /// As [`DataFolder::open`].
     pub fn open_offline(path: &Path) -> Result<Self, Error> {
         let make = DirBuilder::new().recursive(true).mode(0o700).create(path);
-        make.map_err(|source| Error::Io { doing: "make the folder", path: path.to_owned(), source })?;
+        make.map_err(|source| Error::Io { doing: MAKE_FOLDER, path: path.to_owned(), source })?;
         let lock = Arc::new(lock(path)?);
         // A hub that was killed left it behind, and nobody listens there any more.
         file::remove(path, HUB_JSON)?;
@@ -285,15 +297,15 @@ impl DataFolder {
         self.tokens.clone()
     }
 
-    /// Says in `hub.json` where this hub listens, until the folder is dropped. An address that stands for all (0.0.0.0)
+    /// Says in `hub.json` where this hub listens, and how it takes TLS (`mqtt.tls`), until the folder is dropped. An address that stands for all (0.0.0.0)
     /// is written as loopback, where a program on this machine reaches it.
     ///
     /// # Errors
     /// [`Error::Io`] from the disk.
-    pub fn write_hub_json(&self, mqtt: SocketAddr, http: SocketAddr, pid: u32) -> Result<(), Error> {
+    pub fn write_hub_json(&self, mqtt: SocketAddr, http: SocketAddr, tls: &str, pid: u32) -> Result<(), Error> {
         let (mqtt, http) = (reachable(mqtt), reachable(http));
-        let hub = HubJson { mqtt: mqtt.to_string(), http: format!("http://{http}"), pid };
-        let text = serde_json::to_vec(&hub).expect("two strings and a number are always JSON");
+        let hub = HubJson { mqtt: mqtt.to_string(), http: format!("http://{http}"), tls: tls.to_owned(), pid };
+        let text = serde_json::to_vec(&hub).expect("three strings and a number are always JSON");
         file::replace(self.path(), HUB_JSON, &text)
     }
 }
@@ -313,6 +325,9 @@ pub struct HubJson {
     pub mqtt: String,
     /// The base of the URLs, without a slash at the end.
     pub http: String,
+    /// `mqtt.tls`: `off`, `both` or `only`; empty from a version that did not say it.
+    #[serde(default)]
+    pub tls: String,
     /// The hub's process.
     pub pid: u32,
 }
@@ -333,7 +348,7 @@ fn lock(folder: &Path) -> Result<Lock, Error> {
         let path = path.clone();
         move |source| Error::Io { doing, path, source }
     };
-    let mut file = file::private().read(true).truncate(false).open(&path).map_err(io("open"))?;
+    let mut file = file::for_owner().read(true).truncate(false).open(&path).map_err(io("open"))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

@@ -63,7 +63,7 @@ struct Shared {
 
 impl Tokens {
     pub(super) fn load(lock: Weak<Lock>, path: PathBuf) -> Result<Self, Error> {
-        let all = match file::read(&path, FILE_BYTES_MAX)? {
+        let all = match file::read_private(&path, FILE_BYTES_MAX)? {
             None => BTreeMap::new(),
             Some(text) => decode(&path, &text)?,
         };
@@ -158,6 +158,16 @@ impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.all().keys()).finish()
     }
+}
+
+/// The tokens' names of a folder whose lock somebody else may hold; none if there is no such file.
+///
+/// # Errors
+/// From the disk, or if the file cannot be understood.
+pub fn token_names(folder: &Path) -> Result<Vec<Arc<str>>, Error> {
+    let path = folder.join(TOKENS);
+    let Some(text) = file::read_private(&path, FILE_BYTES_MAX)? else { return Ok(Vec::new()) };
+    Ok(decode(&path, &text)?.into_keys().collect())
 }
 
 /// `tokens.json`, version 1.

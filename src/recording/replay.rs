@@ -67,6 +67,18 @@ pub enum Error {
         /// The line.
         line: u64,
     },
+    /// A device that the recording leaves out on purpose.
+    #[error("{file}: {asked} was not recorded ({why}); recorded is {}", if known.is_empty() { "nothing".to_owned() } else { known.join(", ") })]
+    LeftOut {
+        /// The file.
+        file: String,
+        /// Which was asked for.
+        asked: DeviceId,
+        /// Why it is not there.
+        why: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
     /// A device that the recording does not know.
     #[error("{file}: no device {asked} is in the recording; there is {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
     UnknownDevice {
@@ -203,6 +215,8 @@ pub struct Summary {
     pub first_difference: Option<u64>,
     /// Processes whose recording does not say why it ends: they were killed, or the last one still runs.
     pub unended: u64,
+    /// Whether the last of them does not: then more may have been decided than is in the file, which may have been cut.
+    pub is_open: bool,
     /// Lines that are missing.
     pub missing: u64,
     /// Inputs that were not stepped because something before them is missing.
@@ -218,6 +232,8 @@ pub struct Replay<R> {
     wanted: Option<DeviceId>,
     /// Devices that the recording names.
     known: BTreeSet<DeviceId>,
+    /// Devices that it leaves out, with the reason.
+    left_out: BTreeMap<DeviceId, String>,
     /// Those whose state is known.
     twins: BTreeMap<DeviceId, Twin>,
     /// A line that is damaged, unless a process begins right behind it.
@@ -236,6 +252,7 @@ impl<R: BufRead> Replay<R> {
             zero: Zero::new(Instant::now()),
             wanted: device,
             known: BTreeSet::new(),
+            left_out: BTreeMap::new(),
             twins: BTreeMap::new(),
             torn: None,
             summary: Summary::default(),
@@ -346,10 +363,12 @@ impl<R: BufRead> Replay<R> {
                 self.torn = None;
                 self.twins.clear();
                 self.summary.unended += 1;
+                self.summary.is_open = true;
                 Some(Told::Head { line, head })
             }
             Line::End { why } => {
                 self.summary.unended = self.summary.unended.saturating_sub(1);
+                self.summary.is_open = false;
                 Some(Told::End { line, why })
             }
             Line::Begins { device, at, settings } => {
@@ -360,8 +379,9 @@ impl<R: BufRead> Replay<R> {
                 })
             }
             Line::LeftOut { device, why } => {
-                let told = Told::LeftOut { line, device: device.clone(), why };
-                self.meets(&device).then_some(told)
+                self.left_out.entry(device.clone()).or_insert_with(|| why.clone());
+                let is_wanted = self.wanted.as_ref().is_none_or(|wanted| *wanted == device);
+                is_wanted.then_some(Told::LeftOut { line, device, why })
             }
             Line::Gap { device, missing } => self.meets(&device).then(|| {
                 self.summary.missing += missing;
@@ -392,13 +412,12 @@ impl<R: BufRead> Replay<R> {
         if let Some((line, problem)) = self.torn.take() {
             return Err(self.damaged(line, problem));
         }
-        match &self.wanted {
-            Some(asked) if !self.known.contains(asked) => {
-                let known = self.known.iter().map(ToString::to_string).collect();
-                Err(Error::UnknownDevice { file, asked: asked.clone(), known })
-            }
-            Some(_) | None => Ok(None),
-        }
+        let Some(asked) = self.wanted.clone().filter(|asked| !self.known.contains(asked)) else { return Ok(None) };
+        let known = self.known.iter().map(ToString::to_string).collect();
+        Err(match self.left_out.get(&asked).cloned() {
+            Some(why) => Error::LeftOut { file, asked, why, known },
+            None => Error::UnknownDevice { file, asked, known },
+        })
     }
 }
 
@@ -456,7 +475,7 @@ impl Summary {
         }
     }
 
-    /// Whether all that was recorded could be compared, and was the same.
+    /// Whether all that the file has could be compared, and was the same.
     pub fn is_whole(&self) -> bool {
         self.differences == 0 && self.missing == 0 && self.skipped == 0
     }

@@ -6,7 +6,10 @@
 //! | MQTT | a device or an account with a password; nobody comes in without one, on any address |
 //! | HTTP | `http.tokens = "required"` (checked with the configuration), and a token |
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use crate::data::DataFolder;
 
@@ -16,7 +19,7 @@ pub enum Unguarded {
     /// Nobody has a password.
     #[error(
         "mqtt.listen (--mqtt) is {address}, beyond loopback (127.0.0.0/8, ::1), and neither a device nor an account has a password; give \
-         one first with: truetwin device add NAME --data {}",
+         one first with: truetwin device add NAME --data {0} (or truetwin account add NAME --read PATTERN --data {0})",
         folder.display()
     )]
     Mqtt {
@@ -39,17 +42,27 @@ pub enum Unguarded {
     },
 }
 
+/// Those of these listeners that may not be opened. `users`: how many devices and accounts have a password; `tokens`: how many
+/// bearer tokens there are.
+pub(super) fn unguarded(
+    mqtt: SocketAddr,
+    http: SocketAddr,
+    users: usize,
+    tokens: usize,
+    folder: &Path,
+) -> Vec<Unguarded> {
+    let folder = || folder.to_owned();
+    let of_mqtt = (!mqtt.ip().is_loopback() && users == 0).then(|| Unguarded::Mqtt { address: mqtt, folder: folder() });
+    let of_http =
+        (!http.ip().is_loopback() && tokens == 0).then(|| Unguarded::Http { address: http, folder: folder() });
+    of_mqtt.into_iter().chain(of_http).collect()
+}
+
 /// Whether these listeners may be opened.
 ///
 /// # Errors
-/// [`Unguarded`].
+/// [`Unguarded`], the first.
 pub(super) fn check(mqtt: SocketAddr, http: SocketAddr, data: &DataFolder) -> Result<(), Unguarded> {
-    let folder = || data.path().to_owned();
-    if !mqtt.ip().is_loopback() && data.credentials().list().is_empty() && data.accounts().list().is_empty() {
-        return Err(Unguarded::Mqtt { address: mqtt, folder: folder() });
-    }
-    if !http.ip().is_loopback() && data.tokens().list().is_empty() {
-        return Err(Unguarded::Http { address: http, folder: folder() });
-    }
-    Ok(())
+    let users = data.credentials().list().len() + data.accounts().list().len();
+    unguarded(mqtt, http, users, data.tokens().list().len(), data.path()).into_iter().next().map_or(Ok(()), Err)
 }

@@ -1,9 +1,7 @@
 //! What people confirm by, out of the configuration: limits, the code that is said aloud, the buttons.
 
 use std::{
-    fs::File,
     io::{self, Read as _},
-    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     sync::Arc,
 };
@@ -12,13 +10,11 @@ use crate::{
     authz::confirm::{BadSecret, Limits, Presses, Secret},
     config::{Config, ms},
     mcp,
+    private::{self, Refused},
 };
 
 /// The largest file of a spoken code, bytes: a line, not a book.
 const CODE_BYTES_MAX: u64 = 1_024;
-
-/// The rights of all but the owner.
-const OTHERS: u32 = 0o077;
 
 /// Why the spoken code cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +68,11 @@ pub(super) fn confirmer(config: &Config, presses: Arc<Presses>) -> Result<mcp::C
 
 fn secret(path: PathBuf) -> Result<Secret, Error> {
     let unreadable = |source| Error::Unreadable { path: path.clone(), source };
-    let file = File::open(&path).map_err(unreadable)?;
-    if file.metadata().map_err(unreadable)?.permissions().mode() & OTHERS != 0 {
-        return Err(Error::Open { path });
-    }
+    let file = match private::open(&path) {
+        Ok(file) => file,
+        Err(Refused::Io(source)) => return Err(unreadable(source)),
+        Err(Refused::Exposed { .. }) => return Err(Error::Open { path }),
+    };
     let mut text = String::new();
     file.take(CODE_BYTES_MAX).read_to_string(&mut text).map_err(unreadable)?;
     let mut salt = [0; 16];

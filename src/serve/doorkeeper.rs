@@ -158,8 +158,8 @@ impl Checks {
             *said = Some(Instant::now());
             tracing::warn!(
                 user,
-                "refused: no such device or account, or a wrong password; `truetwin device` and `truetwin account` with add or \
-                 rotate give one"
+                "refused: no such device or account, or a wrong password; `truetwin device add` makes a device, `truetwin account add` \
+                 a program or a person, `rotate` another password"
             );
         }
     }

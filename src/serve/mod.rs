@@ -20,6 +20,7 @@ mod recorded;
 mod recovered;
 mod retained;
 mod settings;
+mod startable;
 
 use std::{
     io,
@@ -36,6 +37,7 @@ pub use self::{
     beyond::Unguarded,
     confirm::{Error as SpokenCodeError, spoken_code},
     settings::tls_files,
+    startable::{Mistake, mistakes},
 };
 use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
@@ -267,7 +269,7 @@ impl Hub {
             data.endpoints(),
             stop_control.clone(),
         ));
-        data.write_hub_json(mqtt_addr, http_addr, std::process::id())?;
+        data.write_hub_json(mqtt_addr, http_addr, settings::tls_word(parts.config.mqtt.tls), std::process::id())?;
         tracing::info!(mqtt = %mqtt_addr, http = %http_addr, epoch = data.epoch(), "the hub is up");
         Ok(Self {
             parts,

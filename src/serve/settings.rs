@@ -68,6 +68,15 @@ pub(super) fn door(config: &Config, folder: &Path) -> broker::Settings {
     }
 }
 
+/// How the door takes TLS, as the configuration writes it.
+pub(super) fn tls_word(mode: TlsMode) -> &'static str {
+    match mode {
+        TlsMode::Off => "off",
+        TlsMode::Both => "both",
+        TlsMode::Only => "only",
+    }
+}
+
 /// Where the door's certificate is, if it speaks TLS: where the configuration says, else in the data folder.
 pub fn tls_files(config: &Config, folder: &Path) -> Option<broker::Tls> {
     let mqtt = &config.mqtt;

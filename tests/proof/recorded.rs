@@ -48,7 +48,9 @@ impl House {
 pub(crate) fn file_of(seed: u64) -> String {
     let (house, _) = lived(seed, None, true);
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("seed-{seed}.jsonl"));
-    match std::fs::write(&file, house.recording.unwrap_or_default().join("\n") + "\n") {
+    let mut lines = house.recording.unwrap_or_default();
+    lines.push(form::end("the simulation ended", house.tally.inputs, 0));
+    match std::fs::write(&file, lines.join("\n") + "\n") {
         Ok(()) => format!("recorded, to be read with: truetwin replay {}", file.display()),
         Err(error) => format!("{} cannot be written: {error}", file.display()),
     }

@@ -11,7 +11,7 @@ pub(super) use self::stream::TlsStream;
 use std::{
     fs::File,
     io::{self, Read as _},
-    os::unix::fs::{MetadataExt as _, PermissionsExt as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -27,6 +27,7 @@ use super::{
     core::lock,
     counters::{Totals, count},
 };
+use crate::private::{self, Refused};
 
 /// The largest file that is read, bytes: a chain of a dozen certificates.
 const FILE_BYTES_MAX: u64 = 65_536;
@@ -154,11 +155,10 @@ fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
 
 fn read_key(path: &Path) -> Result<Vec<u8>, TlsError> {
     let unreadable = |source| TlsError::Unreadable { what: "key", path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
-    let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(TlsError::Exposed { path: path.to_owned(), mode: mode & 0o7777 });
-    }
+    let file = private::open(path).map_err(|refused| match refused {
+        Refused::Io(source) => unreadable(source),
+        Refused::Exposed { mode } => TlsError::Exposed { path: path.to_owned(), mode },
+    })?;
     contents(&file).map_err(unreadable)
 }
 
