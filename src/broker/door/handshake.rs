@@ -9,6 +9,7 @@ use tokio::{
 };
 
 use super::{
+    Farewell,
     codec::{
         ConnectError, Reason, decode_connect,
         encode::{self, ReturnCode},
@@ -17,7 +18,6 @@ use super::{
     listen::Place,
     session,
     socket::Socket,
-    spawn_farewell,
 };
 use crate::broker::{
     MqttVersion,
@@ -69,7 +69,7 @@ pub(super) async fn run(core: Arc<Core>, socket: TcpStream, from: IpAddr, place:
             let mut buffer = buffer;
             session::spawn(core, conn, socket, buffer.split_off(used));
         }
-        Err(refusal) => spawn_farewell(&core, socket, refusal),
+        Err(refusal) => Farewell::of_stranger(refusal).spawn(&core, socket),
     }
 }
 
@@ -124,7 +124,8 @@ async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpSt
         Ok(Err((error, socket))) => {
             count(&core.totals.tls_failed);
             tracing::debug!(%error, "a TLS handshake failed");
-            spawn_farewell(core, Socket::Plain(socket), Vec::new()); // the alert that says why is written, and has to arrive
+            // The alert that says why is written, and has to arrive.
+            Farewell::of_stranger(Vec::new()).spawn(core, Socket::Plain(socket));
             None
         }
         Err(_) => {
