@@ -2,11 +2,13 @@
 
 use std::{hash::BuildHasher as _, net::IpAddr, sync::Arc, time::Duration};
 
+use rustls::server::Acceptor;
 use tokio::{
     io::AsyncReadExt,
     net::TcpStream,
     time::{Instant, timeout_at},
 };
+use tokio_rustls::LazyConfigAcceptor;
 
 use super::{
     Farewell,
@@ -19,12 +21,7 @@ use super::{
     session,
     socket::Socket,
 };
-use crate::broker::{
-    MqttVersion,
-    core::Core,
-    counters::count,
-    tls::{Certificate, TlsStream},
-};
+use crate::broker::{MqttVersion, core::Core, counters::count, tls::Certificate};
 
 /// Bytes that a CONNECT is first read into; most fit.
 const FIRST_READ_BYTES: usize = 512;
@@ -113,8 +110,14 @@ async fn hear(core: &Arc<Core>, socket: TcpStream) -> Option<Heard> {
 /// The TLS handshake.
 async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpStream) -> Option<Socket> {
     let handshake = async {
-        let config = certificate.current(&core.totals).await;
-        TlsStream::accept(config, socket).await
+        let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), socket);
+        match (&mut acceptor).await {
+            Ok(start) => {
+                let config = certificate.current(&core.totals).await;
+                start.into_stream(config).into_fallible().await.map_err(|(error, socket)| (error, Some(socket)))
+            }
+            Err(error) => Err((error, acceptor.take_io())),
+        }
     };
     match tokio::time::timeout(Duration::from_millis(core.settings.tls_handshake_ms), handshake).await {
         Ok(Ok(stream)) => {
@@ -124,8 +127,10 @@ async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpSt
         Ok(Err((error, socket))) => {
             count(&core.totals.tls_failed);
             tracing::debug!(%error, "a TLS handshake failed");
-            // The alert that says why is written, and has to arrive.
-            Farewell::of_stranger(Vec::new()).spawn(core, Socket::Plain(socket));
+            if let Some(socket) = socket {
+                // The alert that says why is written, and has to arrive.
+                Farewell::of_stranger(Vec::new()).spawn(core, Socket::Plain(socket));
+            }
             None
         }
         Err(_) => {
