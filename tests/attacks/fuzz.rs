@@ -1,4 +1,5 @@
-//! Garbage at the running hub, over many sockets at once, before and after a login, while others' calls go on.
+//! Garbage at the running hub, over many sockets at once, with TLS and without, before and after a login, with wills and without,
+//! while others' calls go on.
 
 use std::{
     net::SocketAddr,
@@ -9,13 +10,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
 use serde_json::json;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
     task::JoinHandle,
 };
-use truetwin::{mcp, sim};
+use tokio_rustls::TlsConnector;
+use truetwin::{data, mcp, sim};
 
 use crate::{
     chance::Chance,
@@ -32,6 +38,9 @@ const WARM_UP_MS: u64 = 6_000;
 
 /// How long a socket is listened to before the next one, milliseconds: nobody waits for an answer to garbage.
 const LISTEN_MS: u64 = 20;
+
+/// Only a hang takes so long, milliseconds.
+const HANDSHAKE_MS: u64 = 5_000;
 
 /// What memory may be after the garbage, in hundredths of what it was before.
 const MEMORY_PERCENT: u64 = 110;
@@ -64,6 +73,7 @@ async fn a_hub_that_is_fed_garbage_lives_forgets_it_and_serves_the_others() {
     );
     assert!(after <= limit, "SEED={seed}: memory was {before} KiB before and stays at {after} KiB");
     assert!(asked > 0, "nobody asked anything meanwhile");
+    assert!(rig.metric("truetwin_door_tls_accepted_total").await > 0, "nothing came over TLS");
     rig.converges("the garbage").await;
     rig.end().await;
 }
@@ -108,6 +118,7 @@ async fn throw(rig: &Rig, chance: &mut Chance, length_ms: u64) -> u64 {
         let name = [MALLORY, ASSISTANT][usize::from(at % 2)];
         let logins = [rig.login(name, false), rig.login(name, true)];
         let (mqtt, http, thrown) = (rig.mqtt, rig.http, thrown.clone());
+        let tls = (at >= 6).then(|| trusting(rig));
         throwers.push(tokio::spawn(async move {
             while Instant::now() < by {
                 let (to, bytes) = match at {
@@ -115,7 +126,7 @@ async fn throw(rig: &Rig, chance: &mut Chance, length_ms: u64) -> u64 {
                     2..4 => (mqtt, garbage::connect(&mut chance, &logins[usize::from(at % 4 == 3)])),
                     _ => (mqtt, session(&mut chance, &logins)),
                 };
-                throw_one([127, 0, 2, at], to, &bytes).await;
+                throw_one([127, 0, 2, at], to, tls.as_ref(), &bytes).await;
                 thrown.fetch_add(1, Ordering::Relaxed);
             }
         }));
@@ -134,19 +145,46 @@ async fn throw(rig: &Rig, chance: &mut Chance, length_ms: u64) -> u64 {
 /// A good login and what it should not say afterwards.
 fn session(chance: &mut Chance, logins: &[Login; 2]) -> Vec<u8> {
     let v5 = chance.one_in(2);
-    let mut bytes = logins[usize::from(v5)].packet();
+    let mut login = logins[usize::from(v5)].clone();
+    if chance.one_in(2) {
+        let is_account = login.user.as_deref() == Some(ASSISTANT.as_bytes());
+        let topic = if is_account { "home/light" } else { "truetwin/mallory/status" };
+        let retain = is_account && chance.one_in(2);
+        login.will = Some((topic.into(), b"gone".to_vec(), u8::try_from(chance.below(2)).unwrap(), retain));
+    }
+    let mut bytes = login.packet();
     for _ in 0..=chance.below(12) {
         bytes.extend_from_slice(&garbage::mqtt(chance, v5));
     }
     bytes
 }
 
-async fn throw_one(from: [u8; 4], to: SocketAddr, bytes: &[u8]) {
+/// Who trusts the hub's certificate.
+fn trusting(rig: &Rig) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(rig.data().join(data::TLS_CA_CERT)).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(builder.with_root_certificates(roots).with_no_client_auth()).into()
+}
+
+async fn throw_one(from: [u8; 4], to: SocketAddr, tls: Option<&TlsConnector>, bytes: &[u8]) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((from, 0).into()).unwrap();
-    let Ok(mut socket): Result<TcpStream, _> = socket.connect(to).await else { return };
+    let Ok(socket): Result<TcpStream, _> = socket.connect(to).await else { return };
+    let Some(tls) = tls else { return throw_over(socket, bytes).await };
+    let name = ServerName::try_from("localhost").unwrap();
+    // While others flood it, the hub may refuse the handshake.
+    let encrypted = tokio::time::timeout(Duration::from_millis(HANDSHAKE_MS), tls.connect(name, socket)).await;
+    if let Ok(socket) = encrypted.expect("neither a handshake nor an end") {
+        throw_over(socket, bytes).await;
+    }
+}
+
+async fn throw_over(mut socket: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) {
     let listening = async {
         let _closed_already = socket.write_all(bytes).await;
+        let _closed_already = socket.flush().await;
         let mut heard = [0; 1024];
         while socket.read(&mut heard).await.is_ok_and(|bytes| bytes > 0) {}
     };
