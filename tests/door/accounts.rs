@@ -393,6 +393,20 @@ async fn at_each_bound_somebody_is_told() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_a_packet_to_its_end_is_told_that_it_is_too_large() {
+    let packet_bytes_max = 8 << 20; // more than sockets hold: the door has to read it
+    let accounts =
+        AccountSettings { packet_bytes_max, outbound_bytes_max: packet_bytes_max, ..AccountSettings::default() };
+    let (broker, _hub, access) = start(Settings { accounts, ..Settings::default() }).await;
+    access.account("ha", &["a/#"], &["a/#"]);
+    let mut ha = account(&broker, "ha", "x", true).await;
+    let packet = publish("a/x", 1, 1, &vec![b'x'; packet_bytes_max], true);
+    assert!(ha.sends(&packet).await, "its socket was reset, and a client that had not read would never know why");
+    assert_eq!(ha.farewell().await, Some(0x95));
+    broker.stop().await;
+}
+
+#[tokio::test]
 async fn whoever_reads_too_slowly_loses_qos_0_and_is_closed_for_qos_1() {
     let accounts =
         AccountSettings { packet_bytes_max: 65_536, outbound_bytes_max: 65_536, ..AccountSettings::default() };

@@ -184,7 +184,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// The bytes go out, or the socket is closed already.
     pub async fn send(&mut self, bytes: &[u8]) {
-        let _closed = self.socket.write_all(bytes).await;
+        let _closed = self.sends(bytes).await;
+    }
+
+    /// Sends; whether the socket took it.
+    pub async fn sends(&mut self, bytes: &[u8]) -> bool {
+        self.socket.write_all(bytes).await.is_ok()
     }
 
     /// The next packet: first byte and body; `None` at the end.

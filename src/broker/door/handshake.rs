@@ -2,13 +2,16 @@
 
 use std::{hash::BuildHasher as _, net::IpAddr, sync::Arc, time::Duration};
 
+use rustls::server::Acceptor;
 use tokio::{
     io::AsyncReadExt,
     net::TcpStream,
     time::{Instant, timeout_at},
 };
+use tokio_rustls::LazyConfigAcceptor;
 
 use super::{
+    Farewell,
     codec::{
         ConnectError, Reason, decode_connect,
         encode::{self, ReturnCode},
@@ -17,14 +20,8 @@ use super::{
     listen::Place,
     session,
     socket::Socket,
-    spawn_farewell,
 };
-use crate::broker::{
-    MqttVersion,
-    core::Core,
-    counters::count,
-    tls::{Certificate, TlsStream},
-};
+use crate::broker::{MqttVersion, core::Core, counters::count, tls::Certificate};
 
 /// Bytes that a CONNECT is first read into; most fit.
 const FIRST_READ_BYTES: usize = 512;
@@ -69,7 +66,7 @@ pub(super) async fn run(core: Arc<Core>, socket: TcpStream, from: IpAddr, place:
             let mut buffer = buffer;
             session::spawn(core, conn, socket, buffer.split_off(used));
         }
-        Err(refusal) => spawn_farewell(&core, socket, refusal),
+        Err(refusal) => Farewell::of_stranger(refusal).spawn(&core, socket),
     }
 }
 
@@ -113,8 +110,14 @@ async fn hear(core: &Arc<Core>, socket: TcpStream) -> Option<Heard> {
 /// The TLS handshake.
 async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpStream) -> Option<Socket> {
     let handshake = async {
-        let config = certificate.current(&core.totals).await;
-        TlsStream::accept(config, socket).await
+        let mut acceptor = LazyConfigAcceptor::new(Acceptor::default(), socket);
+        match (&mut acceptor).await {
+            Ok(start) => {
+                let config = certificate.current(&core.totals).await;
+                start.into_stream(config).into_fallible().await.map_err(|(error, socket)| (error, Some(socket)))
+            }
+            Err(error) => Err((error, acceptor.take_io())),
+        }
     };
     match tokio::time::timeout(Duration::from_millis(core.settings.tls_handshake_ms), handshake).await {
         Ok(Ok(stream)) => {
@@ -124,7 +127,10 @@ async fn encrypt(core: &Arc<Core>, certificate: &Arc<Certificate>, socket: TcpSt
         Ok(Err((error, socket))) => {
             count(&core.totals.tls_failed);
             tracing::debug!(%error, "a TLS handshake failed");
-            spawn_farewell(core, Socket::Plain(socket), Vec::new()); // the alert that says why is written, and has to arrive
+            if let Some(socket) = socket {
+                // The alert that says why is written, and has to arrive.
+                Farewell::of_stranger(Vec::new()).spawn(core, Socket::Plain(socket));
+            }
             None
         }
         Err(_) => {

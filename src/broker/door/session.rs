@@ -14,12 +14,11 @@ use bytes::Bytes;
 use tokio::time::Sleep;
 
 use super::{
-    account,
+    Farewell, account,
     codec::{Bad, Packet, Reason, decode, encode},
     device,
     rate::Rate,
     socket::Socket,
-    spawn_farewell,
 };
 use crate::broker::{
     Closed, FromDevice, MqttVersion, NO_NOTICE,
@@ -309,7 +308,7 @@ impl Session {
         if whole && self.conn.version == MqttVersion::V5 {
             encode::disconnect(&mut last, code); // behind a packet that is cut off it could not be read
         }
-        spawn_farewell(&self.core, self.socket, last);
+        Farewell::of_client(last, self.packet_bytes_max()).spawn(&self.core, self.socket);
     }
 }
 

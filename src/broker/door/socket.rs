@@ -13,8 +13,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
-
-use crate::broker::tls::TlsStream;
+use tokio_rustls::server::TlsStream;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
@@ -29,13 +28,13 @@ pub(super) enum Socket {
 
 /// A TLS connection.
 pub(super) struct Encrypted {
-    stream: TlsStream,
+    stream: TlsStream<TcpStream>,
     /// Bytes of the caller's that are encrypted and not all with the system.
     unsent: usize,
 }
 
-impl From<TlsStream> for Socket {
-    fn from(stream: TlsStream) -> Self {
+impl From<TlsStream<TcpStream>> for Socket {
+    fn from(stream: TlsStream<TcpStream>) -> Self {
         Self::Tls(Box::new(Encrypted { stream, unsent: 0 }))
     }
 }
@@ -77,7 +76,7 @@ impl Socket {
     pub(super) fn has_gone(&self) -> bool {
         let stream = match self {
             Self::Plain(stream) => stream,
-            Self::Tls(tls) => tls.stream.socket(),
+            Self::Tls(tls) => tls.stream.get_ref().0,
         };
         match pin!(stream.ready(Interest::READABLE)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(ready)) => ready.is_read_closed(),

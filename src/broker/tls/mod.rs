@@ -4,9 +4,6 @@
 //! What cannot be used (half a change, a key of another certificate) is said and counted, and the one in force stays.
 
 mod expiry;
-mod stream;
-
-pub(super) use self::stream::TlsStream;
 
 use std::{
     fs::File,
