@@ -227,7 +227,11 @@ fn a_tool_that_sets_nothing_of_a_device_names_what_there_is_and_the_tool_for_it(
         for (lang, asks) in [(Lang::En, "Ask the user"), (Lang::Zh, "先问用户")] {
             let refused = parse(tool, arguments.as_object().unwrap(), &house(lang)).unwrap_err();
             let answer = answer::refusal(&refused.refusal, None, lang).structured;
-            assert_eq!((&answer["outcome"], &answer["allowed"]), (&json!("unknown_property"), &json!("power")), "{answer}");
+            assert_eq!(
+                (&answer["outcome"], &answer["allowed"]),
+                (&json!("unknown_property"), &json!("power")),
+                "{answer}"
+            );
             let text = answer.to_string();
             assert!(text.contains("switch_device") && text.contains(asks), "{text}");
         }
