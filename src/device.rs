@@ -332,7 +332,7 @@ pub struct State {
     book: Book,
     followed: told::Followed,
     questions: BTreeMap<OpId, RpcReplyPort<Result<StateReport, Refusal>>>,
-    /// Which operation a ticket of the broker belongs to.
+    /// Which operation or question a ticket of the broker belongs to.
     tickets: BTreeMap<u64, OpId>,
     session: Option<Arc<str>>,
     /// One for each operation of the twin, so that the gauge is right also if this actor crashes.
@@ -446,19 +446,21 @@ impl Device {
         }
         let session = state.session.clone()?;
         let payload = native::encode(&self.context.identity, &session, now, &command);
-        // Only the writing of what moves something ends a stage.
-        let operation = match &command {
-            Command::Set { op, ttl, .. } | Command::Run { op, ttl, .. } => Some((op.clone(), *ttl)),
+        // Only the writing of what moves something ends a stage; whoever asks need not wait for a question that was not written.
+        let awaited = match &command {
+            Command::Set { op, ttl, .. } | Command::Run { op, ttl, .. } => Some((op.clone(), Some(*ttl))),
+            Command::GetState { op, .. } if state.questions.contains_key(op) => Some((op.clone(), None)),
             Command::Welcome { .. } | Command::GetState { .. } | Command::Withdraw { .. } => None,
         };
         self.context.metrics.command_published(native::word(&command));
         let (broker, device) = (&self.context.broker, self.id.as_str());
         let ticket = self.context.tickets.fetch_add(1, Ordering::Relaxed);
-        let sent = match &operation {
-            Some((_, ttl)) => broker.send_until(device, payload, ticket, now + *ttl),
+        let sent = match &awaited {
+            Some((_, Some(ttl))) => broker.send_until(device, payload, ticket, now + *ttl),
+            Some((_, None)) => broker.send(device, payload, ticket),
             None => broker.send(device, payload, NO_NOTICE),
         };
-        match (sent, operation.map(|(op, _)| op)) {
+        match (sent, awaited.map(|(op, _)| op)) {
             (Ok(()), Some(op)) => {
                 // Sent again: what becomes of the earlier sending is no news of this one (semantics 5.3).
                 state.tickets.retain(|_, earlier| *earlier != op);
@@ -577,7 +579,8 @@ impl Actor for Device {
             DeviceMsg::Verified(question, found) => (Input::Verified { question, found }, None, None),
             DeviceMsg::Unreadable => (Input::Unreadable, None, None),
             DeviceMsg::Written(ticket) => {
-                (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::Written { op }), None, None)
+                let moves = state.tickets.remove(&ticket).filter(|op| !state.questions.contains_key(op));
+                (moves.map_or(Input::Tick, |op| Input::Written { op }), None, None)
             }
             DeviceMsg::Lost(ticket) => {
                 (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::NotWritten { op }), None, None)

@@ -203,6 +203,43 @@ async fn s8_5_a_disk_that_takes_nothing_costs_the_record_and_not_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s8_5_an_end_that_a_full_disk_did_not_take_is_recorded_once_it_does_and_not_told_as_interrupted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let first = start(&data, free()).await;
+    let lamp = first.device("lamp", Kind::Socket).await;
+    let state = || json!({"device": "lamp", "fresh": "yes"});
+    first.until("online", "get_device_state", state(), |told| told["trust"] == "now").await;
+    lamp.handle().set_fault(Fault::Frozen);
+    let stalls = async {
+        let written = async {
+            while !admitted(&data) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(HANG, written).await.unwrap();
+        let other = rusqlite::Connection::open(data.join("journal.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other
+    };
+    let (answer, stalled) = tokio::join!(first.call("switch_device", json!({"device": "lamp", "to": "on"})), stalls);
+    assert_eq!((&answer["success"], &answer["recorded"]), (&json!(false), &json!(false)), "{answer}");
+    assert!(admitted(&data), "the journal knows its beginning alone");
+    drop(stalled);
+    lamp.handle().set_fault(Fault::None);
+    first.until("recorded", "switch_device", json!({"device": "lamp", "to": "off"}), |_| !admitted(&data)).await;
+    killed_now(&data, &copy);
+    let second = start(&copy, free()).await;
+    let told = second.call("check_operation", json!({"operation": answer["operation"]})).await;
+    for field in ["result", "outcome", "stage", "operation"] {
+        assert_eq!(told[field], answer[field], "{field}: {told}");
+    }
+    lamp.stop();
+    second.stop().await;
+    first.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_2_a_set_point_that_changed_while_the_disk_took_nothing_is_written_once_it_does() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

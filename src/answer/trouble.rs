@@ -17,6 +17,8 @@ pub enum Trouble {
     OneByOne,
     /// The endpoint was removed, or may nothing.
     NoAccess,
+    /// The line is closed on this side while the call runs.
+    Closing,
 }
 
 /// The sentence.
@@ -27,5 +29,10 @@ pub fn trouble(trouble: Trouble, lang: Lang) -> &'static str {
         Trouble::BadCall => pick(lang, "没有执行：请求不完整。", "Not done: the request was incomplete."),
         Trouble::OneByOne => pick(lang, "没有执行：请一次只说一件事。", "Not done: one request at a time, please."),
         Trouble::NoAccess => pick(lang, "没有执行：没有权限。", "Not done: access was withdrawn."),
+        Trouble::Closing => pick(
+            lang,
+            "不确定：连接正在关闭，做没做成不知道，麻烦看一眼。",
+            "Not sure: this connection is being closed; it may or may not have happened. Please look.",
+        ),
     }
 }

@@ -4,7 +4,8 @@
 //! Decides nothing about devices: it compares what the twin holds with what was written.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -48,6 +49,46 @@ pub(super) struct Book {
     looked_at: Option<Instant>,
     /// What the device said that it has, and the journal has not: written with what follows from it.
     said: Option<String>,
+    unkept: Arc<Unkept>,
+}
+
+/// Answers that were given and whose records were not kept: told again once the disk takes something. Else a hub that begins anew
+/// would find the admission alone, and tell of an end that its caller has heard that it was `interrupted`.
+#[derive(Default)]
+struct Unkept(Mutex<Losses>);
+
+#[derive(Default)]
+struct Losses {
+    /// As they were told, the oldest first; more than [`UNKEPT_MAX`] are forgotten, and stay `interrupted`.
+    ends: VecDeque<(CallerId, Settled)>,
+    /// Commits when the last was lost: before there is another one the disk takes nothing.
+    commits: u64,
+}
+
+/// Answers of one device that may wait to be recorded: on a full disk a caller's every try is one.
+const UNKEPT_MAX: usize = 64;
+
+impl Unkept {
+    fn losses(&self) -> MutexGuard<'_, Losses> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, journal: &Journal, ends: impl IntoIterator<Item = (CallerId, Settled)>) {
+        let mut losses = self.losses();
+        losses.commits = journal.counters().commits();
+        losses.ends.extend(ends);
+        let too_many = losses.ends.len().saturating_sub(UNKEPT_MAX);
+        losses.ends.drain(..too_many);
+    }
+
+    /// All of them, if the disk may take them now.
+    fn take(&self, journal: &Journal) -> Vec<(CallerId, Settled)> {
+        let mut losses = self.losses();
+        if losses.ends.is_empty() || journal.counters().commits() == losses.commits {
+            return Vec::new();
+        }
+        losses.ends.drain(..).collect()
+    }
 }
 
 impl Book {
@@ -118,13 +159,14 @@ impl Book {
         self.look_for_losses(&journal);
         let (facts, lasts) = self.ledger.answer(twin, &caller, settled);
         let kept = journal.keep(entries(twin.device(), facts), lasting(lasts));
-        let (metrics, mut reply) = (metrics.clone(), reply);
+        let (metrics, unkept, mut reply) = (metrics.clone(), self.unkept.clone(), reply);
         tokio::spawn(async move {
             let kept = match kept {
                 Ok(kept) => tokio::time::timeout_at(answer_by.into(), kept).await.is_ok_and(|kept| kept == Ok(Ok(()))),
                 Err(_not_taken) => false,
             };
             if let (false, Reply::Settled(settled)) = (kept, &mut reply) {
+                unkept.add(&journal, [(caller, (**settled).clone())]);
                 settled.recorded = false;
                 metrics.answered_unrecorded();
             }
@@ -150,6 +192,31 @@ impl Book {
         if !entries.is_empty() {
             journal.queue(entries);
         }
+        self.tell_again(&journal, twin);
+    }
+
+    /// Records the answers that were not, as they are known now.
+    fn tell_again(&self, journal: &Journal, twin: &Twin) {
+        let mut ends = self.unkept.take(journal);
+        if ends.is_empty() {
+            return;
+        }
+        for (_, settled) in &mut ends {
+            if let Some(known) = twin.check(now(), Some(&settled.op)) {
+                *settled = known;
+            }
+        }
+        let entries = ends.iter().map(|(caller, settled)| record(caller, settled)).collect();
+        let (kept, journal, unkept) = (journal.keep(entries, Lasting::Process), journal.clone(), self.unkept.clone());
+        tokio::spawn(async move {
+            let kept = match kept {
+                Ok(kept) => kept.await == Ok(Ok(())),
+                Err(_not_taken) => false,
+            };
+            if !kept {
+                unkept.add(&journal, ends);
+            }
+        });
     }
 
     /// Whatever the journal could not keep may have been of this device: what must not be found old after a crash is told again

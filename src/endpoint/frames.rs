@@ -146,6 +146,7 @@ pub(super) enum Code {
     InvalidRequest = -32_600,
     MethodNotFound = -32_601,
     InvalidParams = -32_602,
+    InternalError = -32_603,
 }
 
 /// `{"jsonrpc":"2.0","id":…,"result":…}`

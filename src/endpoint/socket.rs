@@ -5,7 +5,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::SystemTime};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use tokio::{
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout, timeout_at},
 };
 use tokio_tungstenite::tungstenite::{
     self, Message,
@@ -34,7 +34,7 @@ const TOOL_CHARS_MAX: usize = 32;
 pub(super) struct Session<'a> {
     line: Line,
     post: &'a Arc<Post>,
-    /// Each gives the frame of its answer; `None` if nobody waits for it any more.
+    /// Each gives the frame of its answer; `None` if none fits into a frame.
     calls: JoinSet<Option<String>>,
     gone: CancellationToken,
     began: Instant,
@@ -87,6 +87,7 @@ impl<'a> Session<'a> {
             if let Some(by) = stop_by
                 && (self.calls.is_empty() || Instant::now() >= by)
             {
+                self.end_calls().await?;
                 return Err(self.close(EndWord::Stopped).await);
             }
             tokio::select! {
@@ -108,7 +109,10 @@ impl<'a> Session<'a> {
                     }
                 }
                 () = post.stop.cancelled(), if stop_by.is_none() => stop_by = Some(Instant::now() + tuning.drain),
-                () = post.restart.notified() => return Err(self.close(EndWord::Restarted).await),
+                () = post.restart.notified() => {
+                    self.end_calls().await?;
+                    return Err(self.close(EndWord::Restarted).await);
+                }
             }
         }
     }
@@ -233,6 +237,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Before this side closes the line: whoever works for a call is told that nobody waits, and each call is answered that it is
+    /// not known what became of it. Silence would be taken for anything.
+    async fn end_calls(&mut self) -> Result<(), End> {
+        self.gone.cancel();
+        let by = Instant::now() + self.post.tuning.close;
+        while let Ok(Some(done)) = timeout_at(by, self.calls.join_next()).await {
+            if let Ok(Some(frame)) = done {
+                self.send(Message::text(frame)).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Closes the line, and waits until the other side has closed it, too.
     async fn close(&mut self, word: EndWord) -> End {
         let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
@@ -307,7 +324,7 @@ fn error(id: &Id, code: Code, trouble: Trouble, lang: Lang) -> String {
     frames::error(id, code, answer::trouble(trouble, lang))
 }
 
-/// One call to the frame of its answer; `None` if nobody waits for it any more. Whatever happens inside, there is one by the
+/// One call to the frame of its answer; `None` if none fits into a frame. Whatever happens inside, there is one by the
 /// guest's limit.
 async fn carry_out(post: Arc<Post>, guest: Guest, id: Id, call: Call, gone: CancellationToken) -> Option<String> {
     let (lang, style) = (guest.policy.lang, guest.policy.style);
@@ -315,7 +332,8 @@ async fn carry_out(post: Arc<Post>, guest: Guest, id: Id, call: Call, gone: Canc
     let work = AssertUnwindSafe(post.host.call(&guest, &call, &gone)).catch_unwind();
     let rendered = match timeout(limit, work).await {
         Ok(Ok(Ok(rendered))) => rendered,
-        Ok(Ok(Err(NoAnswer::Cancelled))) => return None,
+        // If the line is gone nobody hears it.
+        Ok(Ok(Err(NoAnswer::Cancelled))) => return Some(error(&id, Code::InternalError, Trouble::Closing, lang)),
         Ok(Ok(Err(NoAnswer::NoSuchTool { .. }))) => {
             return Some(error(&id, Code::InvalidParams, Trouble::UnknownTool, lang));
         }

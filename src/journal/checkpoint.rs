@@ -1,10 +1,17 @@
-//! Moves what was written from SQLite's log into the file, on a thread of its own: a commit never waits for it.
+//! Moves what was written from SQLite's log into the file, on a thread of its own: a commit never waits for it, but where the log would
+//! never end.
+//!
+//! `PASSIVE` takes no lock that a commit wants. `RESTART` does: SQLite holds the lock of writers while it moves what is left, syncs
+//! the file, and waits for readers of old pages (a second at most, `busy_timeout`); on a slow card that is as long as its sync. A
+//! commit that met it in SQLite would be given up after that second, and its callers told `journal_down` or `recorded: false` of a
+//! disk that is only slow. So the writer waits for [`Log::turn`] instead, without a limit: what comes meanwhile waits in line, is
+//! kept afterwards, and a caller whose time is over first is answered by its own limit (semantics 4.8).
 
 use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::Ordering,
         mpsc::{self, SyncSender},
     },
@@ -24,6 +31,18 @@ const LOG_BYTES_MAX: u64 = 4 * LOG_BYTES;
 pub(super) struct Log {
     path: PathBuf,
     grown: SyncSender<()>,
+    turn: Arc<Turn>,
+}
+
+/// Held by who has SQLite's lock of writers: a commit, or a log that is ended.
+#[derive(Default)]
+pub(super) struct Turn(Mutex<()>);
+
+impl Turn {
+    /// Waits for it.
+    pub(super) fn take(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Log {
@@ -32,6 +51,11 @@ impl Log {
         if bytes(&self.path) >= LOG_BYTES {
             let _it_is_awake_already = self.grown.try_send(());
         }
+    }
+
+    /// Whose turn it is to write; to be held for as long as a commit takes.
+    pub(super) fn turn(&self) -> &Arc<Turn> {
+        &self.turn
     }
 }
 
@@ -45,7 +69,8 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(Log, JoinHa
     let connection = schema::connect(path)?;
     let log = path.with_extension("db-wal");
     let (grown, told) = mpsc::sync_channel(1);
-    let handle = Log { path: log.clone(), grown };
+    let turn = Arc::new(Turn::default());
+    let handle = Log { path: log.clone(), grown, turn: turn.clone() };
     let mut before = 0;
     let mut account = move || {
         let written = thread_written_bytes();
@@ -65,6 +90,7 @@ pub(super) fn start(path: &Path, counters: Arc<Counters>) -> Result<(Log, JoinHa
                 // for the little that was added since.
                 let hows: &[&str] = if log_bytes < LOG_BYTES_MAX { &["PASSIVE"] } else { &["PASSIVE", "RESTART"] };
                 for how in hows {
+                    let _commits_wait = (*how == "RESTART").then(|| turn.take());
                     if let Err(error) = connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(())) {
                         tracing::warn!(%error, "the journal's log could not be moved into its file");
                     }

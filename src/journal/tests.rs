@@ -215,3 +215,50 @@ fn a_disk_that_refuses_is_told_to_who_waits_and_the_rest_goes_on() {
     kept(&journal, vec![operation("c", 3)], Lasting::Process);
     closed(journal, running);
 }
+
+#[test]
+fn a_log_that_takes_long_to_end_makes_commits_wait_and_refuses_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let connection = schema::open(&path).unwrap();
+    let (counters, waiting) = (Arc::<Counters>::default(), Arc::new(Waiting::new()));
+    let (log, checkpoint) = checkpoint::start(&path, counters.clone()).unwrap();
+    let turn = log.turn().clone();
+    let writer = writer::start(connection, waiting.clone(), log, Retention::default(), counters.clone()).unwrap();
+    let (journal, running) = (Journal { waiting, counters }, Running { writer, checkpoint });
+    kept(&journal, vec![operation("a", 1)], Lasting::Process);
+    // As the thread does it that ends the log, on a card that takes its time: its turn, and SQLite's lock of writers.
+    let its_turn = turn.take();
+    let mut ends_the_log = schema::connect(&path).unwrap();
+    let lock = ends_the_log.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).unwrap();
+    let mut waits = journal.keep(vec![operation("b", 2)], Lasting::PowerCut).unwrap();
+    // It takes longer than any commit waits for SQLite's lock: another one that came later has given up.
+    let mut other = schema::connect(&path).unwrap();
+    for _ in 0..2 {
+        assert!(other.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).is_err());
+    }
+    assert_eq!(waits.try_recv(), Err(oneshot::error::TryRecvError::Empty), "neither kept nor refused");
+    drop(lock);
+    drop(its_turn);
+    waits.blocking_recv().unwrap().unwrap();
+    assert_eq!(journal.counters().not_kept(), 0);
+    closed(journal, running);
+}
+
+#[test]
+fn commits_go_on_beside_a_reader_that_keeps_the_log_from_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, _, running) = open(folder.path());
+    kept(&journal, vec![operation("a", 1)], Lasting::Process);
+    let mut other = schema::connect(&folder.path().join(FILE)).unwrap();
+    let reader = other.transaction().unwrap();
+    reader.query_row("SELECT count(*) FROM operation", [], |row| row.get::<_, i64>(0)).unwrap();
+    // More than the log may have, several times over.
+    let large = || Entry::Named { name: "large".into(), value: "x".repeat(1 << 20) };
+    for _ in 0..24 {
+        kept(&journal, vec![large()], Lasting::Process);
+    }
+    assert_eq!(journal.counters().not_kept(), 0);
+    drop(reader);
+    closed(journal, running);
+}

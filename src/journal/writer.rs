@@ -118,6 +118,8 @@ impl Writer {
             self.connection.pragma_update(None, "synchronous", if sync { "FULL" } else { "NORMAL" })?;
             self.synced = sync;
         }
+        let turn = self.log.turn().clone();
+        let _no_log_is_ended = turn.take();
         let retain = self.retained.elapsed() >= RETAIN_EVERY;
         // What begins and ends in one commit need not be written as begun.
         let ended: HashSet<&str> = entries.iter().filter_map(|entry| entry.ends()).collect();

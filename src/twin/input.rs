@@ -85,9 +85,9 @@ pub enum Input {
         /// The operation.
         op: OpId,
     },
-    /// An operation's command certainly never reached the device's socket.
+    /// An operation's command, or a caller's question, certainly never reached the device's socket: there is nothing to wait for.
     NotWritten {
-        /// The operation.
+        /// The operation, or the question.
         op: OpId,
     },
     /// What another device was asked for ([`Effect::Ask`]) is known, or is not to be had (semantics 3.10).
@@ -348,7 +348,8 @@ pub enum Command {
 /// What the twin asks its actor to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Send this to the device. An operation's `Set` is answered with [`Input::Written`] or [`Input::NotWritten`].
+    /// Send this to the device. An operation's `Set` is answered with [`Input::Written`] or [`Input::NotWritten`], a caller's question with
+    /// the latter alone.
     Send(Command),
     /// Ask another device what a property of it is now; answered with [`Input::Verified`]. Takes no slot there, and never
     /// waits here (semantics 3.10).

@@ -81,7 +81,8 @@ impl Ledger {
 
     /// Something that was told, here or elsewhere, was not kept: a disk was full, or stalled. The set points are told anew, and
     /// that those which are no more are none: a hub that begins anew must not pursue what nobody wishes any longer (5.8, 6.2).
-    /// Ends of operations are not: whoever was answered has heard that there is no record (8.5).
+    /// Ends of operations are not: whoever was answered has heard that there is no record (8.5), and whoever drives the twin knows
+    /// which they were.
     pub fn doubt(&mut self) {
         self.doubted = true;
     }

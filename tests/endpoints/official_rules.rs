@@ -313,3 +313,27 @@ async fn the_hub_pings_a_line_that_would_otherwise_be_idle() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(official.times(|seen| *seen == Seen::WsPing).len(), 12);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_runs_when_its_line_is_closed_on_this_side_is_told_that_it_is_not_known() {
+    for removed in [true, false] {
+        let (bench, official, _) = bench(Pace::OLD);
+        official.handshaken(1).await;
+        let call = official.call("switch_device", takes(7_000, "开灯"));
+        let closing = async {
+            until("the call runs", || bench.status("home").calls == 1).await;
+            if removed {
+                bench.endpoints.remove("home").await.unwrap();
+            } else {
+                bench.endpoints.restart("home").unwrap();
+            }
+        };
+        let (told, ()) = tokio::join!(call, closing);
+        let Told::Answer(answer) = &told else { panic!("{told:?}") };
+        assert_eq!((&answer["error"]["code"], answer.get("result")), (&json!(-32_603), None), "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with("不确定"), "{answer}");
+        assert_eq!(bench.script.cancelled.load(std::sync::atomic::Ordering::SeqCst), 1, "who works for it ends");
+        let end = if removed { EndWord::Stopped } else { EndWord::Restarted };
+        until("it has ended", || bench.counts.ends() == [end]).await;
+    }
+}

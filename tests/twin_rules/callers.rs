@@ -259,6 +259,18 @@ fn s4_8_a_question_is_answered_in_time_with_what_is_known() {
 }
 
 #[test]
+fn s4_8_a_question_that_was_not_written_is_answered_at_once_with_what_is_known() {
+    let mut bench = Bench::relay();
+    bench.at(100, Input::Query { op: op("q"), answer_by: bench.time(8_000) });
+    bench.at(110, Input::NotWritten { op: op("another") });
+    bench.at(120, Input::NotWritten { op: op("q") });
+    let (ms, state) = bench.told("q");
+    assert_eq!((ms, state.expect("the state").asked_now), (120, false));
+    bench.until(5_000);
+    assert_eq!(bench.told("q").0, 120, "and once");
+}
+
+#[test]
 fn s4_9_a_relay_has_a_second_for_300_ms() {
     let mut bench = Bench::relay();
     bench.set(100, "a", ON, 30_000);
