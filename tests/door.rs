@@ -23,6 +23,8 @@ mod ends;
 mod floods;
 #[path = "door/held_back.rs"]
 mod held_back;
+#[path = "door/kept.rs"]
+mod kept;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]
