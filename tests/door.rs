@@ -5,10 +5,19 @@
 #[path = "door/support.rs"]
 mod support;
 
+#[path = "soak/chance.rs"]
+#[allow(dead_code, reason = "the soak needs the rest")]
+mod chance;
+#[path = "attacks/garbage.rs"]
+#[allow(dead_code, reason = "the attacks on the running hub need the rest")]
+mod garbage;
+
 #[path = "door/accounts.rs"]
 mod accounts;
 #[path = "door/accounts_random.rs"]
 mod accounts_random;
+#[path = "door/anything.rs"]
+mod anything;
 #[path = "door/bus.rs"]
 mod bus;
 #[path = "door/clients.rs"]
@@ -23,6 +32,8 @@ mod ends;
 mod floods;
 #[path = "door/held_back.rs"]
 mod held_back;
+#[path = "door/kept.rs"]
+mod kept;
 #[path = "door/limits.rs"]
 mod limits;
 #[path = "door/logins.rs"]

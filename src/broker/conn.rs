@@ -1,4 +1,4 @@
-//! A device's connection as both sides see it: the session's task writes and reads, the bus's readers put commands in
+//! A client's connection, a device's or an account's, as both sides see it: the session's task writes and reads, the bus's readers put commands in
 //! and acknowledgements out, the registry ends it. One lock, held for microseconds, never over a wait.
 //!
 //! Order of locks: registry, then one connection's state, then credits or a lane. Never two connections at once.
@@ -36,7 +36,7 @@ pub(super) type Place = OwnedPermit<FromDevice>;
 
 pub(super) struct Conn {
     /// Who it is: the device's or the account's name.
-    pub(super) device: Arc<str>,
+    pub(super) name: Arc<str>,
     pub(super) number: u64,
     pub(super) version: MqttVersion,
     /// Milliseconds without a packet after which it is given up: 1.5 times its keep-alive (MQTT 3.1.2.10).
@@ -76,6 +76,8 @@ pub(super) struct State {
     pub(super) held_back: bool,
     /// As much of it is held back as may be: it is not read.
     pub(super) full: bool,
+    /// Since when it is known that it has gone, while what it said before is still to be worked off.
+    going_ms: Option<u64>,
     /// Nobody was kicked meanwhile: it is in, and its will counts. Before that it has none, whoever ends it.
     pub(super) let_in: bool,
     /// It has subscribed to its command topic.
@@ -149,10 +151,10 @@ impl Conn {
     }
 
     fn new(newcomer: Newcomer, number: u64, account: Option<Account>, state: State, now_ms: u64) -> Self {
-        let Newcomer { device, version, origin, seat, keep_alive_s, packet_bytes_max } = newcomer;
+        let Newcomer { name, version, origin, seat, keep_alive_s, packet_bytes_max } = newcomer;
         let silence_ms = u64::from(keep_alive_s) * 1500;
         let (heard_ms, state) = (AtomicU64::new(now_ms), Mutex::new(state));
-        Self { device, number, version, silence_ms, packet_bytes_max, origin, seat, account, heard_ms, state }
+        Self { name, number, version, silence_ms, packet_bytes_max, origin, seat, account, heard_ms, state }
     }
 
     /// Its role, if it is an account's.
@@ -181,7 +183,11 @@ impl Conn {
 
     /// Whether it was silent for too long. One that is not being read is not at fault.
     pub(super) fn expired(&self, now_ms: u64) -> bool {
-        now_ms.saturating_sub(self.heard_ms.load(Relaxed)) > self.silence_ms && !self.state().full
+        let silent = now_ms.saturating_sub(self.heard_ms.load(Relaxed)) > self.silence_ms;
+        silent && {
+            let state = self.state();
+            !state.full && state.going_ms.is_none()
+        }
     }
 
     /// Has the session look whether the other side has gone, if it does not notice by reading.
@@ -192,11 +198,13 @@ impl Conn {
         }
     }
 
-    /// Whether a report of it has waited for its acknowledgement for longer than this.
+    /// Whether a report of it has waited for its acknowledgement for longer than this, or it has gone so long ago and what it said
+    /// before still waits.
     pub(super) fn overdue(&self, now_ms: u64, wait_max_ms: u64) -> bool {
         let state = self.state();
         let oldest = state.window.front(); // what is in front is not settled, else it would have been acknowledged
-        oldest.is_some_and(|slot| now_ms.saturating_sub(slot.since_ms) > wait_max_ms)
+        let late = |since_ms: u64| now_ms.saturating_sub(since_ms) > wait_max_ms;
+        oldest.is_some_and(|slot| late(slot.since_ms)) || state.going_ms.is_some_and(late)
     }
 
     /// There may be credits again.
@@ -212,6 +220,26 @@ impl State {
     pub(super) fn watch(&mut self, waker: &Waker) {
         if !self.waker.as_ref().is_some_and(|old| old.will_wake(waker)) {
             self.waker = Some(waker.clone());
+        }
+    }
+
+    /// It has gone, and what it said before is still to be worked off.
+    pub(super) fn goes(&mut self, now_ms: u64) {
+        self.going_ms.get_or_insert(now_ms);
+    }
+
+    /// Whether it has gone, as far as is known.
+    pub(super) fn is_going(&self) -> bool {
+        self.going_ms.is_some()
+    }
+
+    /// It said goodbye in such a way that its will is of no meaning any more (3.14.4), however it ends.
+    pub(super) fn forget_will(&mut self) {
+        if let Some(end) = &mut self.end {
+            end.will = None;
+        }
+        if let Some(account) = &mut self.account {
+            account.will = None;
         }
     }
 
@@ -413,7 +441,7 @@ impl Pending {
         }
         self.core.credits.give(self.cost_bytes);
         if let (Fate::Taken, Some((part, payload))) = (fate, self.seen) {
-            self.core.show(&self.conn.device, part, payload, u8::from(self.slot.is_some()));
+            self.core.show(&self.conn.name, part, payload, u8::from(self.slot.is_some()));
         }
     }
 }

@@ -96,7 +96,8 @@ pub(super) struct Order {
 
 /// What a handshake found out about a client that may come in.
 pub(super) struct Newcomer {
-    pub(super) device: Arc<str>,
+    /// The device's or the account's name.
+    pub(super) name: Arc<str>,
     pub(super) version: MqttVersion,
     pub(super) origin: Origin,
     pub(super) seat: Seat,
@@ -183,19 +184,23 @@ impl Core {
     }
 
     /// Lets a device in: its older connection, if any, ends first.
-    pub(super) fn admit(&self, newcomer: Newcomer, will: Option<Bytes>) -> Result<Arc<Conn>, NoEntry> {
+    pub(super) fn admit(self: &Arc<Self>, newcomer: Newcomer, will: Option<Bytes>) -> Result<Arc<Conn>, NoEntry> {
         let places = (self.place(), self.place(), self.place());
         let (Some(place), Some(will_place), Some(end_place)) = places else { return Err(NoEntry::Busy) };
         let now_ms = self.now_ms();
         let mut devices = lock(&self.devices);
-        let old = devices.get(&newcomer.device).cloned();
+        let old = devices.get(&newcomer.name).cloned();
         if self.stopping.is_cancelled() || (old.is_none() && devices.len() >= self.settings.connections_max) {
             return Err(NoEntry::Busy);
         }
         let mut rivals = Rivals::default();
         if let Some(old) = &old {
             let mut state = old.state();
-            if state.closed.is_none() && old.origin != newcomer.origin && !state.rivals.yields(now_ms) {
+            if state.closed.is_none()
+                && !state.is_going()
+                && old.origin != newcomer.origin
+                && !state.rivals.yields(now_ms)
+            {
                 return Err(NoEntry::Rival);
             }
             rivals = state.rivals;
@@ -205,15 +210,15 @@ impl Core {
         if let Some(old) = old {
             self.end(&old, Closed::TakenOver);
         }
-        devices.insert(conn.device.clone(), conn.clone());
+        devices.insert(conn.name.clone(), conn.clone());
         let cargo = Cargo { place, receipt: None };
-        self.tell(&conn.device, number, Kind::Connected(conn.version), b"", cargo);
+        self.tell(&conn.name, number, Kind::Connected(conn.version), b"", cargo);
         count(&self.totals.accepted);
         Ok(conn)
     }
 
     /// Ends a connection, once: its unwritten commands are lost, its will and its end are told, its task is woken.
-    pub(super) fn end(&self, conn: &Conn, why: Closed) {
+    pub(super) fn end(self: &Arc<Self>, conn: &Conn, why: Closed) {
         if conn.account().is_some() {
             return self.end_account(conn, why);
         }
@@ -221,15 +226,15 @@ impl Core {
         let Some(end) = state.end.take() else { return };
         state.closed = Some(why);
         for command in state.unwritten() {
-            self.lose(&conn.device, command.ticket, LostWhy::ConnectionClosed, command.place);
+            self.lose(&conn.name, command.ticket, LostWhy::ConnectionClosed, command.place);
         }
         let number = conn.number;
         let told = state.let_in && !matches!(why, Closed::Clean | Closed::Stopped);
         if let Some(will) = end.will.filter(|_| told) {
-            self.tell(&conn.device, number, Kind::Will, &will, Cargo { place: end.will_place, receipt: None });
+            self.tell(&conn.name, number, Kind::Will, &will, Cargo { place: end.will_place, receipt: None });
         }
         let cargo = Cargo { place: end.end_place, receipt: None };
-        self.tell(&conn.device, number, Kind::Disconnected(why), b"", cargo);
+        self.tell(&conn.name, number, Kind::Disconnected(why), b"", cargo);
         self.count_end(why);
         state.wake();
     }
@@ -258,12 +263,12 @@ impl Core {
     /// Forgets a connection that has ended, unless another one has its place already.
     pub(super) fn forget(&self, conn: &Arc<Conn>) {
         let mut devices = lock(&self.devices);
-        if devices.get(&conn.device).is_some_and(|now| Arc::ptr_eq(now, conn)) {
-            devices.remove(&conn.device);
+        if devices.get(&conn.name).is_some_and(|now| Arc::ptr_eq(now, conn)) {
+            devices.remove(&conn.name);
         }
     }
 
-    pub(super) fn kick(&self, device: &str) {
+    pub(super) fn kick(self: &Arc<Self>, device: &str) {
         self.kicks_of(device).fetch_add(1, Ordering::SeqCst);
         for conn in self.of_account(device) {
             self.end(&conn, Closed::Kicked);
@@ -315,7 +320,7 @@ impl Core {
     }
 
     /// A message for the hub came out of the bus. Its place is reserved: this never waits.
-    pub(super) fn deliver(&self, body: Bytes, cargo: Cargo) {
+    pub(super) fn deliver(self: &Arc<Self>, body: Bytes, cargo: Cargo) {
         let Some((kind, connection, name, payload)) = frame::read_up(body) else { return };
         let device: Arc<str> = String::from_utf8_lossy(&name).into();
         let mut receipt = cargo.receipt.unwrap_or_else(Receipt::none);
@@ -338,7 +343,7 @@ impl Core {
     }
 
     /// Shows accounts what went over a device's own topics: what it said once the hub has it, a command once it is written.
-    pub(super) fn show(&self, device: &str, part: &str, payload: Bytes, qos: u8) {
+    pub(super) fn show(self: &Arc<Self>, device: &str, part: &str, payload: Bytes, qos: u8) {
         let topic = format!("{DEVICES}/{device}/{part}");
         self.route(&Arc::new(Message::plain(topic, payload, qos)));
     }
@@ -386,7 +391,7 @@ impl Core {
         let conn = lock(&self.devices).get(&*device).cloned();
         let Some(conn) = conn else { return self.lose(&device, ticket, LostWhy::NotConnected, place) };
         let mut state = conn.state();
-        let packet_bytes = encode::command_bytes(conn.version, &conn.device, payload.len());
+        let packet_bytes = encode::command_bytes(conn.version, &conn.name, payload.len());
         let why = if state.closed.is_some() {
             LostWhy::NotConnected
         } else if !state.subscribed {
@@ -397,7 +402,7 @@ impl Core {
             LostWhy::OutboundFull
         } else {
             let seen = self.relay.is_heard().then(|| payload.clone());
-            let write = |out: &mut Vec<u8>| encode::command(out, conn.version, &conn.device, &payload);
+            let write = |out: &mut Vec<u8>| encode::command(out, conn.version, &conn.name, &payload);
             return state.put_command(ticket, place, seen, write);
         };
         drop(state);

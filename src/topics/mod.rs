@@ -17,21 +17,43 @@ pub const LEVELS_MAX: usize = 64;
 /// `command` (wire protocol, Topics).
 pub const DEVICES: &str = "truetwin";
 
-/// Whether a text can be a topic: not empty, no wildcards, no NUL (4.7.1, 4.7.3), within our bounds.
-pub fn is_topic(text: &str) -> bool {
-    within_bounds(text) && !text.contains(['+', '#', '\0'])
+/// Whether a text is a topic of MQTT: not empty, no wildcards, no NUL (4.7.1, 4.7.3). How long it is does not matter here.
+pub fn is_well_formed_topic(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['+', '#', '\0'])
 }
 
-/// Whether a text can be a filter: `+` alone in its level, `#` alone in the last one (4.7.1), within our bounds.
+/// Whether a text is a filter of MQTT: not empty, `+` alone in its level, `#` alone in the last one, no NUL (4.7.1, 4.7.3). One
+/// that begins with `$share/` must be a shared subscription (4.8.2): a name without `/ + #`, then a filter. How long it is does
+/// not matter here.
+pub fn is_well_formed_filter(text: &str) -> bool {
+    let is_plain = |filter: &str| !filter.is_empty() && !filter.contains('\0') && has_whole_wildcards(filter);
+    match text.strip_prefix("$share/") {
+        Some(shared) => {
+            shared.split_once('/').is_some_and(|(name, filter)| is_well_formed_topic(name) && is_plain(filter))
+        }
+        None => text != "$share" && is_plain(text),
+    }
+}
+
+/// Whether a text can be a topic of a service account: well-formed and within our bounds.
+pub fn is_topic(text: &str) -> bool {
+    within_bounds(text) && is_well_formed_topic(text)
+}
+
+/// Whether a text can be a filter of a service account: well-formed and within our bounds.
 pub fn is_filter(text: &str) -> bool {
-    let mut levels = text.split('/').peekable();
+    within_bounds(text) && is_well_formed_filter(text)
+}
+
+fn has_whole_wildcards(filter: &str) -> bool {
+    let mut levels = filter.split('/').peekable();
     while let Some(level) = levels.next() {
         let whole = level.len() == 1 || !level.contains(['+', '#']);
         if !whole || (level == "#" && levels.peek().is_some()) {
             return false;
         }
     }
-    within_bounds(text) && !text.contains('\0')
+    true
 }
 
 fn within_bounds(text: &str) -> bool {

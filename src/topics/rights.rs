@@ -92,10 +92,11 @@ fn checked<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<Box<str>>, BadPattern> {
     let check = |pattern: &S| {
         let pattern = pattern.as_ref();
         match pattern {
-            _ if pattern.len() > PATTERN_BYTES_MAX || !is_filter(pattern) => {
+            _ if pattern.len() > PATTERN_BYTES_MAX => {
                 Err(BadPattern::Malformed(pattern.chars().take(PATTERN_BYTES_MAX).collect()))
             }
             _ if pattern.starts_with('$') => Err(BadPattern::Reserved(pattern.to_owned())),
+            _ if !is_filter(pattern) => Err(BadPattern::Malformed(pattern.to_owned())),
             _ => Ok(pattern.into()),
         }
     };

@@ -137,3 +137,33 @@ fn a_pattern_that_cannot_be_granted_says_why() {
     assert!(refused(&["a"; 17], &[]).contains("at most 16"));
     assert!(refused(&["a".repeat(201).as_str()], &[]).contains("200 bytes"));
 }
+
+#[test]
+fn filters_follow_the_rules_for_wildcards() {
+    for filter in
+        ["a", "/", "#", "+", "a/#", "+/+", "/+", "a//b", "$SYS/#", "灯/+", "$share/g/a/#", "$share/g//", "$shared/a"]
+    {
+        assert!(is_well_formed_filter(filter), "{filter}");
+    }
+    for filter in
+        ["", "a/#/b", "a+", "#a", "a/b#", "++", "a\0", "$share/g", "$share/", "$share//a", "$share/+/a", "$share/g/"]
+    {
+        assert!(!is_well_formed_filter(filter), "{filter}");
+    }
+}
+
+#[test]
+fn a_filter_that_only_looks_shared_is_none() {
+    // "$share" alone has no name and no filter; as an ordinary topic it would be the server's own (4.7.2).
+    assert!(!is_well_formed_filter("$share"));
+}
+
+#[test]
+fn topics_have_no_wildcards() {
+    for topic in ["a", "/", "a b", "é/x", "$SYS/x"] {
+        assert!(is_well_formed_topic(topic), "{topic}");
+    }
+    for topic in ["", "a/+", "#", "a\0"] {
+        assert!(!is_well_formed_topic(topic), "{topic}");
+    }
+}

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use truetwin::{
-    broker::{
-        self, Access, AccountSettings, Answer, Broker, Change, Keeper, Kept, Memory, MqttVersion, Settings, Stored, Who,
-    },
+    broker::{self, Access, AccountSettings, Answer, Broker, MqttVersion, Settings, Who},
     topics::Rights,
 };
 
@@ -25,7 +23,7 @@ pub(crate) struct Got {
 }
 
 impl Got {
-    fn retained(&self) -> bool {
+    pub(crate) fn retained(&self) -> bool {
         self.first & 1 != 0
     }
 
@@ -42,7 +40,7 @@ pub(crate) async fn account(broker: &Broker, name: &str, id: &str, v5: bool) -> 
 }
 
 /// Subscribes with these options; the codes.
-async fn subscribed(client: &mut Client, filters: &[&str], options: u8) -> Vec<u8> {
+pub(crate) async fn subscribed(client: &mut Client, filters: &[&str], options: u8) -> Vec<u8> {
     let packet = subscribe_with(7, filters, options, client.v5.then_some(&[]));
     client.send(&packet).await;
     let (first, body) = client.next().await.expect("a SUBACK");
@@ -67,7 +65,7 @@ pub(crate) fn read(first: u8, body: &[u8], v5: bool) -> Got {
 }
 
 /// The next message, which is acknowledged.
-async fn got(client: &mut Client) -> Got {
+pub(crate) async fn got(client: &mut Client) -> Got {
     loop {
         let (first, body) = client.next().await.expect("a message must come");
         if first >> 4 == 3 {
@@ -82,7 +80,7 @@ async fn got(client: &mut Client) -> Got {
 }
 
 /// Nothing came before the answer to a PINGREQ.
-async fn hears_nothing(client: &mut Client) {
+pub(crate) async fn hears_nothing(client: &mut Client) {
     client.send(&[0xC0, 0]).await;
     let (first, body) = client.next().await.expect("an answer");
     assert_eq!(first, 0xD0, "{}", text(&body));
@@ -588,105 +586,6 @@ async fn a_kick_during_a_connect_tells_no_will_and_matters_to_nobody_of_another_
         }
     }
     broker.stop().await;
-}
-
-/// Keeps in a channel: the test decides what is kept, and when.
-struct InHand(tokio::sync::mpsc::UnboundedSender<(Vec<Change>, bool, Stored)>);
-
-impl Keeper for InHand {
-    fn keep(&self, changes: Vec<Change>, lasting: bool, stored: Stored) {
-        let _the_test_is_over = self.0.send((changes, lasting, stored));
-    }
-}
-
-struct Handed {
-    changes: tokio::sync::mpsc::UnboundedReceiver<(Vec<Change>, bool, Stored)>,
-    unpromised: Vec<String>,
-}
-
-impl Handed {
-    /// The next change that somebody waits for.
-    async fn promised(&mut self) -> (Vec<Change>, Stored) {
-        loop {
-            let (changes, lasting, stored) = self.changes.recv().await.unwrap();
-            if lasting {
-                return (changes, stored);
-            }
-            self.keep(&changes, stored);
-        }
-    }
-
-    /// All others, up to that of the topic `a/zero`.
-    async fn unpromised(mut self) -> Vec<String> {
-        while !self.unpromised.iter().any(|change| change.ends_with("a/zero")) {
-            let (changes, _, stored) = self.changes.recv().await.unwrap();
-            self.keep(&changes, stored);
-        }
-        self.unpromised
-    }
-
-    fn keep(&mut self, changes: &[Change], stored: Stored) {
-        self.unpromised.extend(changes.iter().map(|change| match change {
-            Change::Keep(kept) => format!("keep {}", kept.topic),
-            Change::Forget(topic) => format!("forget {topic}"),
-        }));
-        stored.kept();
-    }
-}
-
-#[tokio::test]
-async fn a_retained_publish_is_acknowledged_once_it_is_kept_and_not_if_it_cannot_be() {
-    let kept = Kept { topic: "a/old".into(), payload: "old".into(), qos: 1, properties: Vec::new(), expires: None };
-    let gone = Kept { topic: "a/gone".into(), expires: Some(std::time::UNIX_EPOCH), ..kept.clone() };
-    let (sender, handed) = tokio::sync::mpsc::unbounded_channel();
-    let mut handed = Handed { changes: handed, unpromised: Vec::new() };
-    let memory = Memory { kept: vec![kept, gone], keeper: Arc::new(InHand(sender)) };
-    let access = Arc::new(Passwords::default());
-    access.account("ha", &["a/#"], &["a/#"]);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (broker, _hub) = broker::start_with(listener, access, Settings::default(), memory).await.unwrap();
-    let mut ha = account(&broker, "ha", "x", true).await;
-    assert_eq!(subscribed(&mut ha, &["a/#"], 1).await, [1]);
-    let old = got(&mut ha).await;
-    assert_eq!((old.topic.as_str(), old.payload.as_str(), old.retained()), ("a/old", "old", true));
-    hears_nothing(&mut ha).await;
-    ha.send(&publish_with("a/new", 0x03, 1, b"new", Some(&[]))).await;
-    ha.send(&publish_with("a/plain", 0x02, 2, b"plain", Some(&[]))).await;
-    assert_eq!(got(&mut ha).await.payload, "new");
-    assert_eq!(got(&mut ha).await.payload, "plain");
-    hears_nothing(&mut ha).await; // no PUBACK yet, and none that overtakes another
-    let (changes, stored) = handed.promised().await;
-    assert!(matches!(&changes[..], [Change::Keep(kept)] if kept.topic == "a/new" && kept.payload == "new"));
-    stored.kept();
-    assert_eq!(ha.acknowledged().await, Some((1, 0)));
-    assert_eq!(ha.acknowledged().await, Some((2, 0)));
-    // The same again, while what it says is on its way to a disk that will refuse it: each rests on what it brought itself.
-    for (packet_id, payload) in [(3, "newer"), (4, "newer"), (5, ""), (6, "")] {
-        ha.send(&publish_with("a/new", 0x03, packet_id, payload.as_bytes(), Some(&[]))).await;
-    }
-    let mut refused = Vec::new();
-    for payload in ["newer", "newer", "", ""] {
-        let (changes, stored) = handed.promised().await;
-        match &changes[..] {
-            [Change::Keep(kept)] => assert_eq!((&*kept.topic, &kept.payload[..]), ("a/new", payload.as_bytes())),
-            [Change::Forget(topic)] => assert_eq!((&**topic, payload), ("a/new", "")),
-            other => panic!("an acknowledgement would rest on {other:?}"),
-        }
-        refused.push(stored);
-    }
-    drop(refused);
-    for packet_id in 3..=6 {
-        assert_eq!(ha.acknowledged().await, Some((packet_id, 0x83)));
-    }
-    ha.send(&publish_with("a/zero", 0x01, 0, b"zero", Some(&[]))).await;
-    while got(&mut ha).await.payload != "zero" {}
-    let stopping = broker.clone();
-    let stop = tokio::spawn(async move { stopping.stop().await });
-    // Nobody was promised these: what was over when it was taken in, what was refused, and what came with QoS 0.
-    let mut all = handed.unpromised().await;
-    all.sort();
-    assert_eq!(all, ["forget a/gone", "forget a/new", "keep a/zero"]);
-    stop.await.unwrap();
 }
 
 #[tokio::test]

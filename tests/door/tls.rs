@@ -64,7 +64,7 @@ impl Authority {
     }
 
     /// What a client trusts.
-    fn client(&self, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
+    pub(crate) fn client(&self, version: &'static rustls::SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -81,7 +81,11 @@ fn replace(path: &Path, content: &[u8]) {
     fs::rename(&beside, path).unwrap();
 }
 
-async fn dial(config: &Arc<ClientConfig>, broker: &Broker, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+pub(crate) async fn dial(
+    config: &Arc<ClientConfig>,
+    broker: &Broker,
+    name: &str,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let socket = TcpStream::connect(broker.local_addr()).await.unwrap();
     socket.set_nodelay(true).unwrap();
     let name = ServerName::try_from(name.to_owned()).unwrap();

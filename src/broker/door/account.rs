@@ -47,7 +47,7 @@ pub(super) fn publish(
         let topic = topic_of(waiting, publish)?;
         if !account.rights.may_publish(&topic) {
             count(&core.totals.foreign_topics);
-            tracing::debug!(account = &*conn.device, topic = &*topic, "a publish beyond the account's rights");
+            tracing::debug!(account = &*conn.name, topic = &*topic, "a publish beyond the account's rights");
             if !v5 {
                 return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
             }
@@ -69,7 +69,7 @@ pub(super) fn publish(
     if publish.qos == 1 {
         let slot = conn.state().open_slot(publish.packet_id, core.now_ms());
         if publish.retain {
-            core.write_now(&message.topic, conn, slot);
+            core.write_now(&message.topic, Some((conn.clone(), slot)));
         } else {
             conn.settle_publish(slot, true);
         }
@@ -114,7 +114,7 @@ fn message_of(core: &Core, conn: &Conn, topic: Box<str>, publish: &Publish<'_>) 
 /// There is no room for what is to be retained. It is refused as a whole: whoever said it hears so, or is closed.
 fn refuse_retained(core: &Core, conn: &Conn, publish: &Publish<'_>) -> Result<Flow, Ended> {
     if core.relay.refusal_said.is_due(core.now_ms()) {
-        let account = &*conn.device;
+        let account = &*conn.name;
         tracing::warn!(account, topic = publish.topic, "a message cannot be retained: there is no room");
     }
     if publish.qos == 1 && conn.version == MqttVersion::V3_1_1 {
@@ -143,7 +143,7 @@ pub(super) fn subscribe(core: &Core, conn: &Conn, account: &Account, subscribe: 
             Ok(qos) => qos,
             Err(why) => {
                 count(&core.totals.subscriptions_refused);
-                tracing::debug!(account = &*conn.device, filter = wanted.filter, ?why, "a subscription was refused");
+                tracing::debug!(account = &*conn.name, filter = wanted.filter, ?why, "a subscription was refused");
                 if conn.version == MqttVersion::V5 { why.code() } else { 0x80 } // MQTT 3.1.1 3.9.3
             }
         });

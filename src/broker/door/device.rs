@@ -37,7 +37,7 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
     if state.closed.is_some() || (publish.qos == 1 && state.unacknowledged() >= full) {
         return Ok(Flow::HeldBack);
     }
-    let Some(own) = rights::publishes_to(&conn.device, publish.topic) else {
+    let Some(own) = rights::publishes_to(&conn.name, publish.topic) else {
         count(&core.totals.foreign_topics);
         if !v5 {
             return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
@@ -65,14 +65,14 @@ pub(super) fn publish(core: &Arc<Core>, conn: &Arc<Conn>, publish: &Publish<'_>)
     };
     let receipt = Some(Receipt::new(core, conn, slot, cost_bytes));
     // Under the lock, so that nothing of this connection is told after its end.
-    let (device, number) = (&conn.device, conn.number);
+    let (device, number) = (&conn.name, conn.number);
     core.tell(device, number, kind, publish.payload, Cargo { place, receipt });
     Ok(Flow::On)
 }
 
 /// A SUBSCRIBE: to its own `command` topic, and to nothing else.
 pub(super) fn subscribe(core: &Core, conn: &Conn, subscribe: &Subscribe<'_>) -> Flow {
-    let (device, version) = (&conn.device, conn.version);
+    let (device, version) = (&conn.name, conn.version);
     let code = |filter| rights::subscription(device, version, filter, subscribe.identified);
     let codes: Vec<u8> = subscribe.subscriptions().map(|each| code(each.filter)).collect();
     let mut state = conn.state();
@@ -92,7 +92,7 @@ pub(super) fn unsubscribe(conn: &Conn, unsubscribe: &Unsubscribe<'_>) -> Flow {
     let mut state = conn.state();
     let mut codes = Vec::new();
     for filter in unsubscribe.filters() {
-        let own = rights::is_own_command(&conn.device, filter);
+        let own = rights::is_own_command(&conn.name, filter);
         let existed = own && std::mem::take(&mut state.subscribed);
         codes.push(if existed { Reason::Success } else { Reason::NoSubscriptionExisted }.code());
     }

@@ -217,8 +217,8 @@ fn newcomer(
     }
     let user = connect.user.unwrap_or_default();
     let seat = core.seat(user, from.peer).ok_or(Refusal::AddressFull)?;
-    let (device, version, origin) = (user.into(), connect.version, from.origin);
-    Ok((Newcomer { device, version, origin, seat, keep_alive_s, packet_bytes_max }, welcome))
+    let (name, version, origin) = (user.into(), connect.version, from.origin);
+    Ok((Newcomer { name, version, origin, seat, keep_alive_s, packet_bytes_max }, welcome))
 }
 
 /// Keep-alive 0 means none (3.1.2.10), which would let a dead device look connected for ever.

@@ -1,8 +1,11 @@
 //! Which topics are whose (wire protocol, Topics): a device publishes to its own `event` and `status`, subscribes to its own
 //! `command`, and leaves its will on its own `status`. Nothing else, and no wildcards.
 
-use super::codec::{Reason, valid_filter};
-use crate::broker::{MqttVersion, frame::DEVICE_BYTES_MAX};
+use super::codec::Reason;
+use crate::{
+    broker::{MqttVersion, frame::DEVICE_BYTES_MAX},
+    topics::is_well_formed_filter,
+};
 
 /// Whether this can be a device: 1 to 32 of `a-z 0-9 _ -`.
 pub(super) fn is_device_name(name: &str) -> bool {
@@ -34,7 +37,7 @@ pub(super) fn is_own_command(device: &str, filter: &str) -> bool {
 /// The answer to one filter of a SUBSCRIBE: the granted QoS, which is always 0, or why not. `identified`: it came with a
 /// subscription identifier.
 pub(super) fn subscription(device: &str, version: MqttVersion, filter: &str, identified: bool) -> u8 {
-    let refusal = if !valid_filter(filter) {
+    let refusal = if !is_well_formed_filter(filter) {
         Reason::FilterInvalid
     } else if filter.starts_with("$share/") {
         Reason::SharedNotSupported

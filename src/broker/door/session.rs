@@ -15,7 +15,7 @@ use tokio::time::Sleep;
 
 use super::{
     Farewell, account,
-    codec::{Bad, Packet, Reason, decode, encode},
+    codec::{Bad, Disconnect, Packet, Reason, decode, encode},
     device,
     rate::Rate,
     socket::Socket,
@@ -30,16 +30,26 @@ use crate::broker::{
 /// Reads, and fillings of the buffer, before others get their turn.
 const TURNS: usize = 8;
 
-/// Starts the session of a device that is in. `unread` came behind its CONNECT.
+/// Starts the session of a client that is in. `unread` came behind its CONNECT.
 pub(super) fn spawn(core: Arc<Core>, conn: Arc<Conn>, socket: Socket, unread: Vec<u8>) {
     let tasks = core.tasks.clone();
-    let mut session =
-        Session { core, conn, socket, unread, held_bytes: 0, held: 0, rate: Rate::default(), pause: None };
+    let mut session = Session {
+        core,
+        conn,
+        socket,
+        unread,
+        held_bytes: 0,
+        held: 0,
+        going: None,
+        deaf: false,
+        rate: Rate::default(),
+        pause: None,
+    };
     tasks.spawn(async move {
-        let (device, connection) = (session.conn.device.clone(), session.conn.number);
-        tracing::debug!(device = &*device, connection, version = session.conn.version.as_str(), "a device came in");
+        let (client, connection) = (session.conn.name.clone(), session.conn.number);
+        tracing::debug!(client = &*client, connection, version = session.conn.version.as_str(), "a client came in");
         let ended = std::future::poll_fn(|cx| session.poll(cx)).await;
-        tracing::debug!(device = &*device, connection, why = ended.why.as_str(), "a connection ended");
+        tracing::debug!(client = &*client, connection, why = ended.why.as_str(), "a connection ended");
         session.finish(ended);
     });
 }
@@ -53,12 +63,16 @@ struct Session {
     /// Bytes of the former, and how many they are.
     held_bytes: usize,
     held: u64,
+    /// Nothing more is read, and why: it ends once what is held back is worked off.
+    going: Option<Closed>,
+    /// It cannot be written to any more; what it has said is still worked off.
+    deaf: bool,
     rate: Rate,
     /// There while it is not read because it sent too fast.
     pause: Option<Pin<Box<Sleep>>>,
 }
 
-/// How a session ended, and the code for a v5 device, if it is to be told.
+/// How a session ended, and the code for a v5 client, if it is to be told.
 #[derive(Clone, Copy)]
 pub(super) struct Ended {
     why: Closed,
@@ -79,7 +93,7 @@ impl Ended {
 
 impl From<Bad> for Ended {
     fn from(bad: Bad) -> Self {
-        tracing::debug!(what = bad.what, "a device sent what MQTT does not allow");
+        tracing::debug!(what = bad.what, "a client sent what MQTT does not allow");
         let too_large = bad.reason == Reason::PacketTooLarge;
         Self::with(if too_large { Closed::PacketTooLarge } else { Closed::ProtocolError }, bad.reason)
     }
@@ -112,7 +126,7 @@ impl Session {
             if let Err(ended) = self.flush(cx) {
                 return Poll::Ready(ended);
             }
-            if self.conn.state().out.len() > self.outbound_bytes_max() {
+            if !self.deaf && self.conn.state().out.len() > self.outbound_bytes_max() {
                 return Poll::Pending; // it does not read: it is not read either, until it does
             }
             if self.pauses(cx) {
@@ -132,10 +146,12 @@ impl Session {
                 }
                 state.full = full;
             }
-            let read = match flow {
-                Flow::HeldBack if full => self.look(),
-                Flow::On | Flow::HeldBack => self.read(cx, &mut unread),
-                Flow::Slowed => Poll::Ready(Ok(())), // its pause begins with the next turn
+            let read = match (flow, self.going) {
+                (Flow::Slowed, _) => Poll::Ready(Ok(())), // its pause begins with the next turn
+                (Flow::On, Some(why)) => Poll::Ready(Err(Ended::silently(why))),
+                (Flow::HeldBack, Some(_)) => Poll::Pending,
+                (Flow::HeldBack, None) if full => self.look(),
+                (Flow::On | Flow::HeldBack, None) => self.read(cx, &mut unread),
             };
             self.keep(unread);
             if let Err(ended) = ready!(read) {
@@ -167,26 +183,45 @@ impl Session {
 
     /// Reads what has come.
     fn read(&mut self, cx: &mut Context<'_>, unread: &mut Vec<u8>) -> Poll<Result<(), Ended>> {
-        Poll::Ready(match ready!(self.socket.poll_receive(cx, unread)) {
-            Ok(0) | Err(_) => Err(Ended::silently(Closed::Lost)),
-            Ok(_) => Ok(()),
-        })
+        let lost = match ready!(self.socket.poll_receive(cx, unread)) {
+            Ok(0) | Err(_) => true,
+            Ok(_) => false,
+        };
+        if lost && self.held == 0 {
+            return Poll::Ready(Err(Ended::silently(Closed::Lost)));
+        }
+        if lost {
+            self.going = Some(Closed::Lost);
+            self.conn.state().goes(self.core.now_ms());
+        }
+        Poll::Ready(Ok(()))
     }
 
-    /// Looks whether the other side has gone, without reading. The sweep wakes the task for it: a socket that has something to
-    /// be read says nothing of its own.
+    /// Looks whether the other side has gone, without reading: what it said before is read when there is room for it, if that
+    /// is soon. The sweep wakes the task for it: a socket that has something to be read says nothing of its own.
     fn look(&self) -> Poll<Result<(), Ended>> {
-        if self.socket.has_gone() { Poll::Ready(Err(Ended::silently(Closed::Lost))) } else { Poll::Pending }
+        if self.socket.has_gone() {
+            self.conn.state().goes(self.core.now_ms());
+        }
+        Poll::Pending
     }
 
     /// Writes what waits, as far as the socket takes it; tells of the commands that are wholly written.
     fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
         for _ in 0..TURNS {
+            if self.deaf {
+                return Ok(());
+            }
             let filled = self.core.fill(&self.conn);
             let mut seen = Vec::new();
             let written = self.write(cx, &mut seen);
             for payload in seen {
-                self.core.show(&self.conn.device, "command", payload, 0);
+                self.core.show(&self.conn.name, "command", payload, 0);
+            }
+            if written.is_err() && self.held > 0 {
+                self.deaf = true;
+                self.conn.state().goes(self.core.now_ms());
+                return Ok(());
             }
             written?;
             if filled.more {
@@ -224,8 +259,9 @@ impl Session {
         if self.conn.account().is_some() { settings.accounts.outbound_bytes_max } else { settings.outbound_bytes_max }
     }
 
-    /// Works off whole packets. Publishes that are held back stay, in their order; whatever else comes behind them passes
-    /// by: MQTT orders publishes among themselves (4.6), and neither a ping nor a goodbye waits for a busy hub.
+    /// Works off whole packets. Publishes that are held back stay, in their order, and whatever else comes behind them passes
+    /// by: MQTT orders publishes among themselves (4.6), and a ping does not wait for a busy hub. A goodbye does, for what was said
+    /// before it; nothing may come behind it (3.14.4).
     fn work(&mut self, unread: &mut Vec<u8>) -> Result<Flow, Ended> {
         let per_s = self.core.settings.packets_per_s;
         let known_bytes = std::mem::take(&mut self.held_bytes);
@@ -245,6 +281,16 @@ impl Session {
                     }
                     self.rate.used(now_ms, per_s);
                 }
+            }
+            if let (Flow::HeldBack, Packet::Disconnect(goodbye)) = (flow, &packet) {
+                let mut state = self.conn.state();
+                state.goes(self.core.now_ms());
+                if goodbye.clean() {
+                    state.forget_will();
+                }
+                self.going = Some(why_of(goodbye));
+                at = unread.len();
+                break;
             }
             let waits = flow == Flow::HeldBack && matches!(packet, Packet::Publish(_));
             if waits || self.handle(&packet)? == Flow::HeldBack {
@@ -279,9 +325,7 @@ impl Session {
                 conn.state().put(encode::pingresp);
                 Ok(Flow::On)
             }
-            (Packet::Disconnect(goodbye), _) => {
-                Err(Ended::silently(if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }))
-            }
+            (Packet::Disconnect(goodbye), _) => Err(Ended::silently(why_of(goodbye))),
         }
     }
 
@@ -297,7 +341,7 @@ impl Session {
         }
         count_many(&self.core.totals.reports_unread, self.held);
         for payload in seen {
-            self.core.show(&self.conn.device, "command", payload, 0);
+            self.core.show(&self.conn.name, "command", payload, 0);
         }
         self.core.end(&self.conn, ended.why);
         self.core.forget(&self.conn);
@@ -321,9 +365,14 @@ fn wrote(core: &Core, conn: &Conn, state: &mut State, bytes: usize, seen: &mut V
         if command.ticket == NO_NOTICE {
             continue;
         }
-        let (device, ticket) = (conn.device.clone(), command.ticket);
+        let (device, ticket) = (conn.name.clone(), command.ticket);
         command.place.send(FromDevice::Written { device, ticket });
     }
+}
+
+/// What a goodbye means (3.14.4).
+fn why_of(goodbye: &Disconnect) -> Closed {
+    if goodbye.clean() { Closed::Clean } else { Closed::GoodbyeWithWill }
 }
 
 /// What a v5 device hears when others end its connection.

@@ -55,12 +55,12 @@ impl AccountState {
 
 impl Core {
     /// Lets an account's connection in; an older one with the same client id ends.
-    pub(in crate::broker) fn admit_account(&self, conn: &Arc<Conn>) -> Result<(), NoEntry> {
+    pub(in crate::broker) fn admit_account(self: &Arc<Self>, conn: &Arc<Conn>) -> Result<(), NoEntry> {
         let settings = &self.settings.accounts;
         let client_id = |conn: &Conn| conn.account().map(|account| account.client_id.clone());
         let old = {
             let mut table = self.relay.table();
-            let same_name = || table.connections.values().filter(|other| other.device == conn.device);
+            let same_name = || table.connections.values().filter(|other| other.name == conn.name);
             let old = same_name().find(|other| client_id(other) == client_id(conn)).cloned();
             let full = table.connections.len() >= settings.connections_max
                 || same_name().count() >= settings.connections_each_max;
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// Ends an account's connection, once: its subscriptions go, its will is told.
-    pub(in crate::broker) fn end_account(&self, conn: &Conn, why: Closed) {
+    pub(in crate::broker) fn end_account(self: &Arc<Self>, conn: &Conn, why: Closed) {
         let (account, let_in) = {
             let mut state = conn.state();
             let Some(account) = state.account.take() else { return };
@@ -101,8 +101,12 @@ impl Core {
             let mut will = will;
             will.expires_ms = will.expires_ms.map(|after| self.now_ms().saturating_add(after));
             let will = Arc::new(will);
-            if self.retain(&will).is_err() && self.relay.refusal_said.is_due(self.now_ms()) {
-                tracing::warn!(account = &*conn.device, "a will is told but not retained: there is no room");
+            match self.retain(&will) {
+                Ok(()) if will.retain && will.qos == 1 => self.write_now(&will.topic, None),
+                Err(Full) if self.relay.refusal_said.is_due(self.now_ms()) => {
+                    tracing::warn!(account = &*conn.name, "a will is told but not retained: there is no room");
+                }
+                Ok(()) | Err(Full) => {}
             }
             self.route(&will);
         }
@@ -110,7 +114,7 @@ impl Core {
 
     /// The connections of one account.
     pub(in crate::broker) fn of_account(&self, name: &str) -> Vec<Arc<Conn>> {
-        self.relay.table().connections.values().filter(|conn| &*conn.device == name).cloned().collect()
+        self.relay.table().connections.values().filter(|conn| &*conn.name == name).cloned().collect()
     }
 
     /// Keeps a message that is to be retained; what is not leaves everything as it is.
@@ -126,7 +130,7 @@ impl Core {
     }
 
     /// Puts a message into the outboxes of all who have subscribed to its topic, of each one once.
-    pub(in crate::broker) fn route(&self, message: &Arc<Message>) {
+    pub(in crate::broker) fn route(self: &Arc<Self>, message: &Arc<Message>) {
         if !self.relay.is_heard() {
             return;
         }
@@ -143,7 +147,7 @@ impl Core {
                 Offered::Taken => {}
                 Offered::Dropped => count(&self.totals.messages_dropped),
                 Offered::Overrun => {
-                    let account = &*conn.device;
+                    let account = &*conn.name;
                     tracing::warn!(
                         account,
                         "it reads too slowly for what it has subscribed to; its connection is closed"

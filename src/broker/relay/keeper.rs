@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 
+use super::disk::Handed;
 use crate::broker::{conn::Conn, core::Core};
 
 /// A retained message as it is kept.
@@ -66,8 +67,7 @@ pub struct Stored(Option<Waiting>);
 
 pub(in crate::broker) struct Waiting {
     pub(in crate::broker) core: Arc<Core>,
-    /// The topics.
-    pub(in crate::broker) topics: Vec<Arc<str>>,
+    pub(in crate::broker) changes: Vec<Handed>,
     /// The publish that is to be acknowledged, by its slot.
     pub(in crate::broker) publish: Option<(Arc<Conn>, u64)>,
 }
@@ -79,19 +79,21 @@ impl Stored {
 
     /// They are kept.
     pub fn kept(mut self) {
-        if let Some(Waiting { publish: Some((conn, slot)), .. }) = self.0.take() {
-            conn.settle_publish(slot, true);
+        self.settle(true);
+    }
+
+    fn settle(&mut self, taken: bool) {
+        let Some(Waiting { core, changes, publish }) = self.0.take() else { return };
+        core.relay.settled(changes, taken);
+        if let Some((conn, slot)) = publish {
+            conn.settle_publish(slot, taken);
         }
     }
 }
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        let Some(Waiting { core, topics, publish }) = self.0.take() else { return };
-        core.relay.not_kept(topics);
-        if let Some((conn, slot)) = publish {
-            conn.settle_publish(slot, false);
-        }
+        self.settle(false);
     }
 }
 

@@ -5,7 +5,9 @@
 //! | `message` | one message, shared by all who are to have it |
 //! | `tree` | who has subscribed to what |
 //! | `retained` | the retained messages |
+//! | `disk` | which of them the disk has |
 //! | `outbox` | what waits for one connection |
+//! | `wanted` | which of its subscriptions still want what is retained |
 //! | `keeper` | how the retained messages outlive the process |
 //! | `accounts` | the account's connections: in, out, and what goes between them |
 //!
@@ -13,11 +15,13 @@
 //! read. Order of locks: one connection's state, then the table; never a state under the table, never two states.
 
 mod accounts;
+mod disk;
 mod keeper;
 mod message;
 mod outbox;
 mod retained;
 mod tree;
+mod wanted;
 
 use std::{
     collections::HashMap,
@@ -127,11 +131,11 @@ impl Relay {
         (table.connections.len() as u64, subscriptions as u64, messages as u64, bytes as u64)
     }
 
-    /// Changes were not kept: they are tried again with the next ones.
-    fn not_kept(&self, topics: Vec<Arc<str>>) {
+    /// Changes were kept, or refused: then they are tried again with the next ones.
+    fn settled(&self, changes: Vec<disk::Handed>, taken: bool) {
         let mut table = self.table();
-        for topic in topics {
-            table.retained.not_written(topic);
+        for change in changes {
+            table.retained.settled(change, taken);
         }
     }
 }
@@ -148,28 +152,28 @@ impl Core {
         };
         while !waiting.is_empty() {
             let now = waiting.split_off(waiting.len().saturating_sub(CHANGES_AT_ONCE));
-            let topics = now.iter().map(|(topic, _)| topic.clone()).collect();
-            let changes = now.into_iter().map(|(topic, message)| self.change(&topic, message)).collect();
-            let stored = Stored::new(Waiting { core: self.clone(), topics, publish: None });
+            let changes = now.iter().map(|(handed, message)| self.change(&handed.topic, message.as_deref())).collect();
+            let now = now.into_iter().map(|(handed, _)| handed).collect();
+            let stored = Stored::new(Waiting { core: self.clone(), changes: now, publish: None });
             self.relay.keeper.keep(changes, false, stored);
         }
     }
 
     /// Keeps what is on the topic of one publish, which is acknowledged once that is done, behind all that was kept before. Also
-    /// if it said the same again: what it rests on may be on its way to a disk that refuses it.
-    pub(super) fn write_now(self: &Arc<Self>, topic: &str, conn: &Arc<Conn>, slot: u64) {
+    /// if it said the same again: what it rests on may be on its way to a disk that refuses it. Nobody waits for that of a will.
+    pub(super) fn write_now(self: &Arc<Self>, topic: &str, publish: Option<(Arc<Conn>, u64)>) {
         let _in_order = lock(&self.relay.handing);
-        let (topic, message) = self.relay.table().retained.as_it_is(topic);
-        let changes = vec![self.change(&topic, message)];
-        let waiting = Waiting { core: self.clone(), topics: vec![topic], publish: Some((conn.clone(), slot)) };
+        let (handed, message) = self.relay.table().retained.as_it_is(topic);
+        let changes = vec![self.change(topic, message.as_deref())];
+        let waiting = Waiting { core: self.clone(), changes: vec![handed], publish };
         self.relay.keeper.keep(changes, true, Stored::new(waiting));
     }
 
-    fn change(&self, topic: &Arc<str>, message: Option<Arc<Message>>) -> Change {
-        let Some(message) = message else { return Change::Forget(topic.to_string()) };
+    fn change(&self, topic: &str, message: Option<&Message>) -> Change {
+        let Some(message) = message else { return Change::Forget(topic.to_owned()) };
         let left = message.expires_ms.map(|at| Duration::from_millis(at.saturating_sub(self.now_ms())));
         Change::Keep(Kept {
-            topic: topic.to_string(),
+            topic: topic.to_owned(),
             payload: message.payload.clone(),
             qos: message.qos,
             properties: message.properties.to_vec(),

@@ -9,7 +9,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{message::Message, retained::Next};
+use super::{message::Message, retained::Next, wanted::Wanting};
 use crate::broker::{MqttVersion, door::codec::encode};
 
 /// Bytes in the session's buffer above which nothing more is put in: a few packets ahead of the socket are enough.
@@ -25,9 +25,8 @@ pub(in crate::broker) struct Outbox {
     queue: VecDeque<Queued>,
     queued_bytes: usize,
     bytes_max: usize,
-    /// Subscriptions whose retained messages are still to be sent, with the last one that was: one for each at most, and of
-    /// what is retained no copy.
-    wanted: VecDeque<Wanted>,
+    /// Subscriptions whose retained messages are still to be sent.
+    wanted: Wanting,
     /// Packet ids of QoS 1 messages that are not acknowledged.
     inflight: Vec<u16>,
     inflight_max: usize,
@@ -39,13 +38,6 @@ struct Queued {
     message: Arc<Message>,
     qos: u8,
     retain: bool,
-}
-
-struct Wanted {
-    filter: Box<str>,
-    qos: u8,
-    /// The last topic that was looked at.
-    after: Option<Arc<str>>,
 }
 
 /// What became of a message that was offered.
@@ -84,7 +76,7 @@ impl Outbox {
             queue: VecDeque::new(),
             queued_bytes: 0,
             bytes_max,
-            wanted: VecDeque::new(),
+            wanted: Wanting::default(),
             inflight: Vec::new(),
             inflight_max: usize::from(inflight_max),
             last_id: 0,
@@ -106,13 +98,12 @@ impl Outbox {
 
     /// A subscription wants what is retained.
     pub(in crate::broker) fn want(&mut self, filter: &str, qos: u8) {
-        self.unwant(filter);
-        self.wanted.push_back(Wanted { filter: filter.into(), qos, after: None });
+        self.wanted.push(filter, qos);
     }
 
     /// It does not any more.
     pub(in crate::broker) fn unwant(&mut self, filter: &str) {
-        self.wanted.retain(|wanted| &*wanted.filter != filter);
+        self.wanted.remove(filter);
     }
 
     /// Whether retained messages are still to be sent.
@@ -143,7 +134,7 @@ impl Outbox {
         let mut filled = Filled::default();
         let mut looks = LOOKS_AT_ONCE;
         while out.len() < AHEAD_BYTES
-            && let Some(wanted) = self.wanted.front_mut()
+            && let Some(wanted) = self.wanted.first()
         {
             if looks == 0 {
                 filled.more = true;
@@ -157,7 +148,7 @@ impl Outbox {
                     continue;
                 }
                 Next::NoMore => {
-                    self.wanted.pop_front();
+                    self.wanted.pop();
                     continue;
                 }
             };
@@ -165,7 +156,7 @@ impl Outbox {
             if !self.put(out, &message, qos, true, now_ms, &mut filled) {
                 return filled;
             }
-            if let Some(wanted) = self.wanted.front_mut() {
+            if let Some(wanted) = self.wanted.first() {
                 wanted.after = Some(topic);
             }
         }

@@ -4,13 +4,12 @@
 //! changes of QoS 0, which nobody is promised, gather until somebody asks, so that a sensor that retains a value each second does
 //! not wear a card out.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Bound,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
 
-use super::message::Message;
+use super::{
+    disk::{Disk, Handed},
+    message::Message,
+};
 use crate::topics::matches;
 
 /// The retained messages.
@@ -19,8 +18,9 @@ pub(in crate::broker) struct Retained {
     bytes: usize,
     count_max: usize,
     bytes_max: usize,
-    /// Topics whose message on the disk is another one, or none.
-    unwritten: BTreeSet<Arc<str>>,
+    /// Each topic that has a message is in it, and those from which the disk is still to take one off. Of the latter there are at
+    /// most twice `count_max`: while there are as many as that, no new topic is taken.
+    disk: Disk,
 }
 
 /// No room for one more.
@@ -40,7 +40,7 @@ pub(in crate::broker) enum Next {
 
 impl Retained {
     pub(in crate::broker) fn new(count_max: usize, bytes_max: usize) -> Self {
-        Self { kept: BTreeMap::new(), bytes: 0, count_max, bytes_max, unwritten: BTreeSet::new() }
+        Self { kept: BTreeMap::new(), bytes: 0, count_max, bytes_max, disk: Disk::default() }
     }
 
     /// Keeps a message in the place of the one on its topic; an empty one only takes that away (3.3.1.3). Whether anything is
@@ -56,7 +56,7 @@ impl Retained {
         let old_bytes = old.as_ref().map_or(0, |old| old.bytes());
         let fits = |all: &Self| {
             all.bytes - old_bytes + message.bytes() <= all.bytes_max
-                && (old.is_some() || all.kept.len() < all.count_max)
+                && (old.is_some() || (all.kept.len() < all.count_max && all.to_take_off() < all.count_max))
         };
         if !fits(self) {
             self.forget_expired(now_ms, Some(&message.topic));
@@ -69,7 +69,7 @@ impl Retained {
             Some((topic, _)) => topic.clone(),
             None => (&*message.topic).into(),
         };
-        self.unwritten.insert(topic.clone());
+        self.disk.changed(topic.clone());
         self.kept.insert(topic, message);
         Ok(true)
     }
@@ -77,7 +77,9 @@ impl Retained {
     /// Takes in what was on the disk, without a bound on what was within one when it was written; nothing of it is to be written.
     pub(in crate::broker) fn take_in(&mut self, message: Message) {
         self.bytes += message.bytes();
-        if let Some(old) = self.kept.insert((&*message.topic).into(), Arc::new(message)) {
+        let topic: Arc<str> = (&*message.topic).into();
+        self.disk.found(topic.clone());
+        if let Some(old) = self.kept.insert(topic, Arc::new(message)) {
             self.bytes -= old.bytes();
         }
     }
@@ -85,7 +87,7 @@ impl Retained {
     fn clear(&mut self, topic: &str) -> bool {
         let Some((topic, old)) = self.kept.remove_entry(topic) else { return false };
         self.bytes -= old.bytes();
-        self.unwritten.insert(topic);
+        self.disk.gone(topic);
         true
     }
 
@@ -122,30 +124,29 @@ impl Retained {
     }
 
     /// What is on a topic, or that nothing is, to be written now, whether it has changed or not.
-    pub(in crate::broker) fn as_it_is(&mut self, topic: &str) -> (Arc<str>, Option<Arc<Message>>) {
-        self.unwritten.remove(topic);
-        match self.kept.get_key_value(topic) {
+    pub(in crate::broker) fn as_it_is(&mut self, topic: &str) -> (Handed, Option<Arc<Message>>) {
+        let (topic, message) = match self.kept.get_key_value(topic) {
             Some((topic, message)) => (topic.clone(), Some(message.clone())),
             None => (topic.into(), None),
-        }
+        };
+        (self.disk.hand(topic, message.is_some()), message)
     }
 
     /// The next change that waits to be written.
-    pub(in crate::broker) fn next_change(&mut self) -> Option<(Arc<str>, Option<Arc<Message>>)> {
-        let topic = self.unwritten.pop_first()?;
-        let message = self.kept.get(&topic).cloned();
-        Some((topic, message))
+    pub(in crate::broker) fn next_change(&mut self) -> Option<(Handed, Option<Arc<Message>>)> {
+        let topic = self.disk.next_unwritten()?;
+        Some(self.as_it_is(&topic))
     }
 
-    /// A change was not written after all.
-    pub(in crate::broker) fn not_written(&mut self, topic: Arc<str>) {
-        self.unwritten.insert(topic);
+    /// What became of a change: written, or refused, and then it waits again if it is of any use.
+    pub(in crate::broker) fn settled(&mut self, change: Handed, taken: bool) {
+        let kept = self.kept.contains_key(&change.topic);
+        self.disk.settled(change, taken, kept);
     }
 
-    /// Whether the message on this topic is, or is on its way to be, on the disk.
-    #[cfg(test)]
-    pub(in crate::broker) fn is_written(&self, topic: &str) -> bool {
-        !self.unwritten.contains(topic)
+    /// Topics without a message from which the disk is still to take one off.
+    fn to_take_off(&self) -> usize {
+        self.disk.topics().saturating_sub(self.kept.len())
     }
 
     /// Messages, and their bytes.
@@ -246,18 +247,61 @@ mod tests {
         let mut retained = Retained::new(10, 10_000);
         set(&mut retained, "a", "1").expect("room");
         set(&mut retained, "a", "2").expect("room");
-        let (topic, written) = retained.as_it_is("a");
-        assert_eq!((&*topic, &*written.expect("a message").payload), ("a", &b"2"[..]));
+        let (change, written) = retained.as_it_is("a");
+        assert_eq!((&*change.topic, &*written.expect("a message").payload), ("a", &b"2"[..]));
+        retained.settled(change, true);
         assert_eq!(set(&mut retained, "a", "2"), Ok(false));
-        assert!(retained.is_written("a") && retained.next_change().is_none());
+        assert!(retained.disk.is_written("a") && retained.next_change().is_none());
         assert!(retained.as_it_is("a").1.is_some(), "but to whoever is to hear that it is kept");
         set(&mut retained, "a", "").expect("clearing needs no room");
-        let (topic, gone) = retained.next_change().expect("a change");
-        assert!(gone.is_none());
-        retained.not_written(topic);
-        assert!(!retained.is_written("a"));
+        let (change, gone) = retained.next_change().expect("a change");
+        assert!(gone.is_none() && retained.next_change().is_none());
+        retained.settled(change, false);
+        assert!(!retained.disk.is_written("a"));
         let mut again = Retained::new(1, 1);
         again.take_in(message("x", "from the disk"));
         assert_eq!((again.size().0, again.next_change()), (1, None));
+    }
+
+    #[test]
+    fn a_disk_that_refuses_everything_is_not_paid_for_with_memory() {
+        let mut retained = Retained::new(10, 100_000);
+        for number in 0..1_000 {
+            let topic = format!("t/{number}");
+            set(&mut retained, &topic, "1").expect("room");
+            if number % 2 == 0 {
+                let (change, _) = retained.as_it_is(&topic);
+                retained.settled(change, false);
+            }
+            set(&mut retained, &topic, "").expect("clearing needs no room");
+            if number % 3 == 0 {
+                let (change, _) = retained.as_it_is(&topic);
+                retained.settled(change, false);
+            }
+            assert_eq!((retained.disk.topics(), retained.next_change()), (0, None), "{topic}");
+        }
+    }
+
+    #[test]
+    fn a_disk_that_keeps_and_does_not_take_off_bounds_what_is_new() {
+        let mut retained = Retained::new(10, 100_000);
+        let mut took = 0;
+        for number in 0..1_000 {
+            let topic = format!("t/{number}");
+            if set(&mut retained, &topic, "1").is_err() {
+                continue;
+            }
+            took += 1;
+            let (put, _) = retained.as_it_is(&topic);
+            retained.settled(put, true);
+            set(&mut retained, &topic, "").expect("clearing needs no room");
+            let (off, _) = retained.as_it_is(&topic);
+            retained.settled(off, false);
+        }
+        assert_eq!((took, retained.disk.topics()), (10, 10));
+        while let Some((off, _)) = retained.next_change() {
+            retained.settled(off, true);
+        }
+        set(&mut retained, "t", "1").expect("room, now that the disk takes off");
     }
 }

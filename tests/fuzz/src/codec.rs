@@ -1,12 +1,14 @@
 //! A target: whatever the bytes are, the codec keeps its promises.
 
-use truetwin::broker::{
-    MqttVersion,
-    codec::{
-        ConnectError, Packet, Properties, Publish, decode, decode_connect,
-        encode::{Outgoing, publish, publish_bytes},
-        valid_topic,
+use truetwin::{
+    broker::{
+        MqttVersion,
+        codec::{
+            ConnectError, Packet, Properties, Publish, decode, decode_connect,
+            encode::{Outgoing, publish, publish_bytes},
+        },
     },
+    topics::is_well_formed_topic,
 };
 
 use crate::{facts::BYTES_MAX, random::About};
@@ -54,7 +56,7 @@ fn check_connect(bytes: &[u8]) {
             }
             assert!(connect.receive_max > 0 && connect.packet_bytes_max != Some(0));
             if let Some(will) = &connect.will {
-                assert!(valid_topic(will.topic) && will.qos < 3);
+                assert!(is_well_formed_topic(will.topic) && will.qos < 3);
                 sent_and_read(will.topic, will.payload, 1, will.retain, will.properties);
             }
         }
@@ -79,7 +81,7 @@ fn exercise(packet: &Packet<'_>, used: usize, version: MqttVersion) {
         Packet::Publish(Publish { topic, payload, qos, retain, packet_id, alias, properties, .. }) => {
             assert!(topic.len() + payload.len() < used && *qos < 3);
             assert_eq!(*qos == 0, *packet_id == 0);
-            assert!(valid_topic(topic) || (topic.is_empty() && alias.is_some()));
+            assert!(is_well_formed_topic(topic) || (topic.is_empty() && alias.is_some()));
             assert_ne!(*alias, Some(0));
             if version == MqttVersion::V3_1_1 {
                 assert!(properties.is_empty());

@@ -5,7 +5,7 @@ use super::{
     decode::{cut, text_payload},
     fields::{Fields, shortest},
     properties::Allowed,
-    topics::topic,
+    topic,
 };
 use crate::broker::MqttVersion;
 

@@ -4,7 +4,7 @@ use super::{
     Bad, Properties, Property, Reason,
     fields::{Fields, shortest, varint},
     properties::Allowed,
-    topics::topic,
+    topic,
 };
 use crate::broker::MqttVersion;
 
@@ -72,7 +72,7 @@ pub struct Subscribe<'a> {
 /// One filter of a SUBSCRIBE with its options (3.8.3.1). In 3.1.1 all but the QoS are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscription<'a> {
-    /// As sent; whether it is well-formed says [`valid_filter`](super::valid_filter), so that one wrong filter is answered
+    /// As sent; whether it is well-formed says [`topics`](crate::topics::is_well_formed_filter), so that one wrong filter is answered
     /// by one wrong code in the SUBACK.
     pub filter: &'a str,
     /// 0 to 2.

@@ -14,15 +14,15 @@ pub mod encode;
 mod fields;
 mod properties;
 mod reason;
-mod topics;
 
 pub use self::{
     connect::{Connect, ConnectError, Will, decode_connect},
     decode::{Disconnect, Packet, PubAck, Publish, Subscribe, Subscription, Unsubscribe, decode},
     properties::{Properties, Property},
     reason::Reason,
-    topics::{shared_filter, valid_filter, valid_topic},
 };
+
+use crate::topics::is_well_formed_topic;
 
 /// A packet that cannot be accepted: the code for a v5 client, and words for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +42,14 @@ impl Bad {
     fn protocol(what: &'static str) -> Self {
         Self { reason: Reason::Protocol, what }
     }
+}
+
+/// The topic, or why it is none.
+fn topic(topic: &str) -> Result<&str, Bad> {
+    if is_well_formed_topic(topic) {
+        return Ok(topic);
+    }
+    Err(Bad { reason: Reason::TopicInvalid, what: "a topic that is empty or has wildcards" })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The properties of MQTT 5 that a client may send (2.2.2).
 
-use super::{Bad, Reason, fields::Fields, topics::topic};
+use super::{Bad, Reason, fields::Fields, topic};
 
 /// One property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
