@@ -1,4 +1,4 @@
-"""A socket (or lamp) for truetwin in Python: level 1 of the native protocol, over MQTT 3.1.1 or 5. Copy it, put your pin
+"""A socket (or lamp) for truetwin in Python: level 1 of the native protocol, over MQTT 3.1.1 or 5 without TLS. Copy it, put your pin
 into `Relay`, run: python truetwin_socket.py --host 192.168.1.10 --name lamp --password-file lamp.secret [--mqtt 5]"""
 import argparse, json, os, queue, socket, time
 import paho.mqtt.client as mqtt  # pip install paho-mqtt

@@ -36,12 +36,24 @@ pub(super) fn noun(allowed: String, lang: Lang) -> String {
 
 /// A mistake that is the assistant's own: the user has nothing to do with it.
 pub(super) fn mistake_note(refusal: &Refusal, lang: Lang) -> Option<&'static str> {
+    /// What a device was to be given of which it has nothing.
+    const OF_ANOTHER_TOOL: [&str; 3] = ["to", "level", "option"];
     const OWN: [&str; 4] = ["how", "fresh", "query", "user_request"];
     if matches!(refusal, Refusal::ActsOnly { .. }) {
         return Some(pick(
             lang,
             "先问用户要不要做 allowed 里的动作，再用 run_device_action。",
             "Ask the user whether to do an action in allowed; then use run_device_action.",
+        ));
+    }
+    if let Refusal::UnknownProperty { asked, .. } = refusal
+        && OF_ANOTHER_TOOL.contains(&asked.as_str())
+    {
+        return Some(pick(
+            lang,
+            "这个工具设不了它：开关用 switch_device，数值用 set_device_level，模式和颜色用 set_device_option。先问用户要怎样。",
+            "This tool sets nothing of it: on and off take switch_device, numbers set_device_level, modes and colours \
+             set_device_option. Ask the user what is wanted.",
         ));
     }
     let Refusal::InvalidArgument { parameter, .. } = refusal else { return None };

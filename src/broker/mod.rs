@@ -384,6 +384,12 @@ impl Broker {
         self.core.of_account(account).len()
     }
 
+    /// Hands the [`Keeper`] what is retained and waits to be written, as it does by itself every few seconds: who copies what is
+    /// kept has it all.
+    pub fn write_retained(&self) {
+        self.core.write_retained();
+    }
+
     /// Whether the bus carries at this moment.
     pub fn up(&self) -> bool {
         self.core.bus_runs()

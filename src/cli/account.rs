@@ -17,6 +17,9 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
             let password = chosen(&password, name.as_str())?;
             (Request::AccountAdd { name: name.to_string(), read, write, password }, json)
         }
+        AccountCommand::Allow { name, read, write } => {
+            return allow(&Request::AccountAllow { name: name.to_string(), read, write }, folder);
+        }
         AccountCommand::List { json } => (Request::AccountList, json),
         AccountCommand::Rotate { name, password, json } => {
             let password = chosen(&password, name.as_str())?;
@@ -55,6 +58,21 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
         | Response::Disputed { .. }
         | Response::BackedUp
         | Response::Error { .. }) => unexpected(&other),
+    }
+}
+
+/// More rights: there is no password to show.
+#[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
+fn allow(request: &Request, folder: &Path) -> anyhow::Result<Exit> {
+    match carry_out(request, folder)? {
+        Response::Account { account, .. } => {
+            let (read, write) = (patterns(&account.read), patterns(&account.write));
+            say(&format!(
+                "{} may read {read} and write {write}; whoever is connected as it comes in anew\n",
+                account.name
+            ))
+        }
+        other => unexpected(&other),
     }
 }
 

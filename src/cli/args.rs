@@ -140,6 +140,19 @@ pub enum AccountCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Let one read and write more; its program connects anew
+    #[command(override_usage = "truetwin account allow <NAME> [OPTIONS]")]
+    Allow {
+        /// Which one
+        #[arg(value_parser = account_name)]
+        name: DeviceId,
+        /// What it may read from now on, too
+        #[arg(long, value_name = "PATTERN", num_args = 1..)]
+        read: Vec<String>,
+        /// What it may write from now on, too
+        #[arg(long, value_name = "PATTERN", num_args = 1..)]
+        write: Vec<String>,
+    },
     /// List them: what each may read and write, its connections
     List {
         /// Print a JSON list instead
@@ -478,6 +491,7 @@ mod tests {
             "truetwin account add ha --read homeassistant/# truetwin/# --write homeassistant/# --json",
             "truetwin account add z2m --write zigbee2mqtt/# --read zigbee2mqtt/# --password-file f",
             "truetwin account add me --read # --ask",
+            "truetwin account allow me --read #",
             "truetwin account list --json",
             "truetwin account rotate ha --ask",
             "truetwin account remove ha --data d",

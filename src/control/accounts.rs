@@ -15,6 +15,7 @@ pub fn on_accounts(accounts: &Accounts, mqtt: &str, request: &Request) -> Option
         Request::AccountAdd { name, read, write, password } => {
             add(accounts, mqtt, name, (read, write), password.as_ref())
         }
+        Request::AccountAllow { name, read, write } => allow(accounts, mqtt, name, read, write),
         Request::AccountRotate { name, password } => rotate(accounts, mqtt, name, password.as_ref()),
         Request::AccountRemove { name } => remove(accounts, name),
         Request::AccountList => Ok(Response::Accounts { accounts: accounts.list().iter().map(info).collect() }),
@@ -47,6 +48,17 @@ fn add(
     let rights = Rights::new(read, write).map_err(|error| error.to_string())?;
     let made = accounts.add(&name, rights, password).map_err(|error| chain(&error))?;
     told(accounts, mqtt, &name, made)
+}
+
+fn allow(accounts: &Accounts, mqtt: &str, name: &str, read: &[String], write: &[String]) -> Result<Response, String> {
+    let name = named(name)?;
+    if read.is_empty() && write.is_empty() {
+        return Err("nothing is to be allowed; give --read or --write with a pattern, as in homeassistant/#".to_owned());
+    }
+    let known = accounts.get(&name).ok_or_else(|| chain(&crate::data::Error::UnknownAccount(name.clone())))?;
+    let rights = known.rights.with(read, write).map_err(|error| error.to_string())?;
+    accounts.allow(&name, rights).map_err(|error| chain(&error))?;
+    told(accounts, mqtt, &name, None)
 }
 
 fn rotate(accounts: &Accounts, mqtt: &str, name: &str, password: Option<&Secret>) -> Result<Response, String> {

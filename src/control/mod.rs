@@ -111,6 +111,7 @@ pub fn on_credentials(credentials: &Credentials, mqtt: &str, request: &Request) 
         | Request::TokenRevoke { .. }
         | Request::AccountAdd { .. }
         | Request::AccountList
+        | Request::AccountAllow { .. }
         | Request::AccountRotate { .. }
         | Request::AccountRemove { .. }
         | Request::Dispute { .. }

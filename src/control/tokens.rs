@@ -29,6 +29,7 @@ pub fn on_tokens(tokens: &Tokens, now: &str, request: &Request) -> Option<Respon
         | Request::EndpointRemove { .. }
         | Request::AccountAdd { .. }
         | Request::AccountList
+        | Request::AccountAllow { .. }
         | Request::AccountRotate { .. }
         | Request::AccountRemove { .. }
         | Request::Dispute { .. }

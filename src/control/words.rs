@@ -84,6 +84,15 @@ pub enum Request {
     },
     /// Which service accounts there are.
     AccountList,
+    /// Let a service account read and write more topics.
+    AccountAllow {
+        /// Its user name.
+        name: String,
+        /// More topics that it may read, as MQTT filters.
+        read: Vec<String>,
+        /// More topics that it may write, as MQTT filters.
+        write: Vec<String>,
+    },
     /// Give a service account another password.
     AccountRotate {
         /// Its user name.
@@ -128,11 +137,11 @@ pub enum Response {
         /// Ordered by id.
         devices: Vec<Listed>,
     },
-    /// To [`Request::AccountAdd`] and [`Request::AccountRotate`].
+    /// To [`Request::AccountAdd`], [`Request::AccountAllow`] and [`Request::AccountRotate`].
     Account {
         /// The account.
         account: AccountInfo,
-        /// The password that was made for it, told this once; `None`: it was chosen.
+        /// The password that was made for it, told this once; `None`: it was chosen, or stays.
         password: Option<Secret>,
         /// Address and port where it connects.
         mqtt: String,

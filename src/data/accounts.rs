@@ -119,6 +119,19 @@ impl Accounts {
         Ok(made)
     }
 
+    /// Lets one read and write other topics than until now. Connections that are open keep what they had, and are the caller's to
+    /// end.
+    ///
+    /// # Errors
+    /// [`Error::UnknownAccount`], or from the disk; then nothing has changed.
+    pub fn allow(&self, name: &DeviceId, rights: Rights) -> Result<(), Error> {
+        self.change(|accounts| {
+            let account = accounts.get_mut(name).ok_or_else(|| Error::UnknownAccount(name.clone()))?;
+            account.rights = Arc::new(rights);
+            Ok(())
+        })
+    }
+
     /// Removes one. Connections that are open are the caller's to end.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 //! | `hub.id` | this hub's name in a welcome, random, for ever | once |
 //! | `epoch` | a number that grows with each start of the hub | at each start |
 //! | `devices.json` | credentials, mode 0600: salted hashes, no secrets | by `device add`, `rotate`, `remove` |
-//! | `accounts.json` | service accounts with what they may, mode 0600: salted hashes and Argon2id, no secrets | by `account add`, `rotate`, `remove` |
+//! | `accounts.json` | service accounts with what they may, mode 0600: salted hashes and Argon2id, no secrets | by `account add`, `allow`, `rotate`, `remove` |
 //! | `tokens.json` | bearer tokens of HTTP clients with what they may, mode 0600: salted hashes | by `token add`, `revoke` |
 //! | `endpoints.json` | access points, mode 0600: their URLs with tokens, which are secrets | by `endpoint add`, `remove`, `import` |
 //! | `ca.pem`, `ca.key` | the home's own authority, which devices are given to trust; the key mode 0600 | by `tls make`, once |

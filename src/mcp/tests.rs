@@ -218,6 +218,27 @@ fn levels_options_and_actions_are_checked_against_the_device() {
 }
 
 #[test]
+fn a_tool_that_sets_nothing_of_a_device_names_what_there_is_and_the_tool_for_it() {
+    for (tool, arguments) in [
+        (Tool::SetDeviceLevel, json!({"device": "lamp-1", "level": 40})),
+        (Tool::SetDeviceLevel, json!({"device": "lamp-1", "property": "brightness", "level": 40})),
+        (Tool::SetDeviceOption, json!({"device": "lamp-1", "option": "cosy"})),
+    ] {
+        for (lang, asks) in [(Lang::En, "Ask the user"), (Lang::Zh, "先问用户")] {
+            let refused = parse(tool, arguments.as_object().unwrap(), &house(lang)).unwrap_err();
+            let answer = answer::refusal(&refused.refusal, None, lang).structured;
+            assert_eq!(
+                (&answer["outcome"], &answer["allowed"]),
+                (&json!("unknown_property"), &json!("power")),
+                "{answer}"
+            );
+            let text = answer.to_string();
+            assert!(text.contains("switch_device") && text.contains(asks), "{text}");
+        }
+    }
+}
+
+#[test]
 fn what_a_voice_box_adds_on_its_own_is_ignored_silently() {
     let request = parsed(Tool::Ping, json!({"device_id": "x", "mac_address": "00:11"}));
     assert_eq!(request, Ok(Request::Ping));

@@ -36,6 +36,7 @@ impl Handler for Owner {
             Request::TokenAdd { .. } | Request::TokenList | Request::TokenRevoke { .. } => self.tokens(request).await,
             Request::AccountAdd { .. }
             | Request::AccountList
+            | Request::AccountAllow { .. }
             | Request::AccountRotate { .. }
             | Request::AccountRemove { .. } => self.accounts(request).await,
             Request::Dispute { what, note } => self.dispute(what, note).await,
@@ -60,6 +61,8 @@ impl Owner {
             let message = "the journal is off, so there is nothing to copy from; set journal.keep to on".to_owned();
             return Response::Error { message };
         };
+        // What is retained with QoS 0 waits for some seconds to be written; the journal takes it in before it copies itself.
+        self.parts.broker.write_retained();
         match backup::of_running(journal, self.parts.folder.clone(), to).await {
             Ok(()) => Response::BackedUp,
             Err(error) => Response::Error { message: error.to_string() },
@@ -116,7 +119,7 @@ impl Owner {
             };
         };
         match (&request, &mut response) {
-            (Request::AccountRotate { name, .. }, Response::Account { .. })
+            (Request::AccountRotate { name, .. } | Request::AccountAllow { name, .. }, Response::Account { .. })
             | (Request::AccountRemove { name }, Response::Removed { .. }) => parts.broker.kick(name),
             (Request::AccountList, Response::Accounts { accounts }) => {
                 for account in accounts {

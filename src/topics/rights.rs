@@ -60,6 +60,23 @@ impl Rights {
         Ok(Self { read, write })
     }
 
+    /// These, and more. A pattern that is there already is not there twice.
+    ///
+    /// # Errors
+    /// As [`Rights::new`].
+    pub fn with<S: AsRef<str>>(&self, read: &[S], write: &[S]) -> Result<Self, BadPattern> {
+        let joined = |own: &[Box<str>], more: &[S]| {
+            let mut all: Vec<String> = own.iter().map(ToString::to_string).collect();
+            for pattern in more.iter().map(S::as_ref) {
+                if !all.iter().any(|known| known == pattern) {
+                    all.push(pattern.to_owned());
+                }
+            }
+            all
+        };
+        Self::new(&joined(&self.read, read), &joined(&self.write, write))
+    }
+
     /// What may be read.
     pub fn read(&self) -> impl Iterator<Item = &str> {
         self.read.iter().map(|pattern| &**pattern)

@@ -14,7 +14,7 @@ use crate::{
         conn::Conn,
         core::Core,
         counters::count,
-        relay::{Account, AccountState, Message, Options, passed_on},
+        relay::{Account, AccountState, Message, Options, Wanted, passed_on},
     },
     topics::{TOPIC_BYTES_MAX, is_filter, is_topic},
 };
@@ -47,7 +47,7 @@ pub(super) fn publish(
         let topic = topic_of(waiting, publish)?;
         if !account.rights.may_publish(&topic) {
             count(&core.totals.foreign_topics);
-            tracing::debug!(account = &*conn.name, topic = &*topic, "a publish beyond the account's rights");
+            core.relay.refused.tell(core.now_ms(), &conn.name, &account.rights, Wanted::Write(&topic));
             if !v5 {
                 return Err(Ended::silently(Closed::ForeignTopic)); // no code for it, and no silence either
             }
@@ -143,7 +143,12 @@ pub(super) fn subscribe(core: &Core, conn: &Conn, account: &Account, subscribe: 
             Ok(qos) => qos,
             Err(why) => {
                 count(&core.totals.subscriptions_refused);
-                tracing::debug!(account = &*conn.name, filter = wanted.filter, ?why, "a subscription was refused");
+                if why == Reason::NotAuthorized {
+                    let wanted = Wanted::Read(wanted.filter);
+                    core.relay.refused.tell(core.now_ms(), &conn.name, &account.rights, wanted);
+                } else {
+                    tracing::debug!(account = &*conn.name, filter = wanted.filter, ?why, "a subscription was refused");
+                }
                 if conn.version == MqttVersion::V5 { why.code() } else { 0x80 } // MQTT 3.1.1 3.9.3
             }
         });

@@ -19,7 +19,7 @@ use crate::{
         conn::Conn,
         core::{Core, Newcomer, NoEntry},
         counters::count,
-        relay::{Account, AccountState, Message, Outbox, passed_on},
+        relay::{Account, AccountState, Message, Outbox, Wanted, passed_on},
         rivals::Origin,
     },
     peer::Peer,
@@ -147,7 +147,10 @@ fn account(
     let settings = &core.settings.accounts;
     let will = match &connect.will {
         None => None,
-        Some(will) if !rights.may_publish(will.topic) => return Err(Refusal::ForeignWill),
+        Some(will) if !rights.may_publish(will.topic) => {
+            core.relay.refused.tell(core.now_ms(), user, &rights, Wanted::Write(will.topic));
+            return Err(Refusal::ForeignWill);
+        }
         Some(will) if will.qos == 2 => return Err(Refusal::Qos2Will),
         Some(will) => Some(will),
     };

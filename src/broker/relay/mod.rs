@@ -9,6 +9,7 @@
 //! | `outbox` | what waits for one connection |
 //! | `wanted` | which of its subscriptions still want what is retained |
 //! | `keeper` | how the retained messages outlive the process |
+//! | `refusals` | what the log says of topics that an account was refused |
 //! | `accounts` | the account's connections: in, out, and what goes between them |
 //!
 //! Nothing here goes over the bus: a message is put into the outboxes of those who are to have it in the turn in which it was
@@ -19,6 +20,7 @@ mod disk;
 mod keeper;
 mod message;
 mod outbox;
+mod refusals;
 mod retained;
 mod tree;
 mod wanted;
@@ -37,10 +39,11 @@ pub(super) use self::{
     accounts::{Account, AccountState},
     message::{Message, passed_on},
     outbox::Outbox,
+    refusals::Wanted,
     retained::Full,
     tree::Options,
 };
-use self::{keeper::Waiting, retained::Retained, tree::Tree};
+use self::{keeper::Waiting, refusals::Refusals, retained::Retained, tree::Tree};
 use super::{
     conn::Conn,
     core::{Core, lock},
@@ -62,6 +65,8 @@ pub(super) struct Relay {
     levels: AtomicUsize,
     /// When the log last said that something cannot be retained.
     pub(super) refusal_said: Seldom,
+    /// What the log said of topics that were refused.
+    pub(super) refused: Refusals,
     keeper: Arc<dyn Keeper>,
     /// Held from taking changes out of the table until the keeper has them: so it gets those of one topic in their order. Taken
     /// before the table, with nothing else locked.
@@ -106,7 +111,8 @@ impl Relay {
         let table = Mutex::new(Table { tree: Tree::default(), retained, connections: HashMap::new() });
         let (subscriptions, levels) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let (keeper, handing) = (memory.keeper, Mutex::new(()));
-        Self { table, subscriptions, levels, refusal_said: Seldom::default(), keeper, handing }
+        let (refusal_said, refused) = (Seldom::default(), Refusals::default());
+        Self { table, subscriptions, levels, refusal_said, refused, keeper, handing }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -71,7 +71,7 @@ impl<'a> Given<'a> {
         if !entry.heard() {
             return unheard(entry);
         }
-        let property = self.property(entry, entry.levels().collect())?;
+        let property = self.property(entry, "level", entry.levels().collect())?;
         let about = |r: Refused| r.of(entry, Some(&property.name));
         let level = self.number(property).map_err(about)?;
         let how = self.text("how", &HOW.join(", ")).map_err(about)?.map(|how| how.to_lowercase());
@@ -102,7 +102,7 @@ impl<'a> Given<'a> {
         if !entry.heard() {
             return unheard(entry);
         }
-        let property = self.property(entry, entry.options().collect())?;
+        let property = self.property(entry, "option", entry.options().collect())?;
         let about = |r: Refused| r.of(entry, Some(&property.name));
         let listed = options_of(property).into_iter().map(terms::quoted).collect::<Vec<_>>().join(", ");
         let Some(word) = self.text("option", &listed).map_err(about)? else {
@@ -120,8 +120,13 @@ impl<'a> Given<'a> {
         Ok(Request::Set { device: entry.thing.device.clone(), wish: Wish::to(property.name.clone(), value) })
     }
 
-    /// The property that is meant: as it was named, or the only one there is.
-    fn property<'e>(&self, entry: &'e Entry, choices: Vec<&'e Property>) -> Result<&'e Property, Refused> {
+    /// The property that is meant: as it was named, or the only one there is. `parameter`: what such a property is given.
+    fn property<'e>(
+        &self,
+        entry: &'e Entry,
+        parameter: &str,
+        choices: Vec<&'e Property>,
+    ) -> Result<&'e Property, Refused> {
         let names: Vec<PropertyName> = choices.iter().map(|p| p.name.clone()).collect();
         let listed = names.iter().map(|name| terms::quoted(name)).collect::<Vec<_>>().join(", ");
         let asked = self.text("property", &listed).map_err(|r| r.of(entry, None))?;
@@ -135,7 +140,11 @@ impl<'a> Given<'a> {
         }
         match (asked, choices.as_slice()) {
             (None, [only]) => Ok(only),
-            (None, []) => Err(about(Refusal::UnknownProperty { asked: String::new(), known: names })),
+            // What there is to set, it takes by another tool: a socket has no level, and is switched.
+            (_, []) => {
+                let known = entry.properties().filter(|p| p.settable).map(|p| p.name.clone()).collect();
+                Err(about(Refusal::UnknownProperty { asked: parameter.to_owned(), known }))
+            }
             (None, _) => Err(about(Refusal::MissingArgument { parameter: "property", allowed: listed })),
             (Some(asked), _) => {
                 let exact = choices.iter().find(|p| *p.name == *asked);
