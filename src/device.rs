@@ -3,316 +3,44 @@
 //! `handle` never waits and decides nothing: one input into the twin, drain the effects, arm the timer. What must outlive
 //! a crash of the actor lies in [`Shared`], which the fleet keeps.
 
+mod context;
 mod kept;
+mod message;
+mod shared;
 mod told;
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
-use tokio::{
-    sync::{mpsc, watch},
-    task::AbortHandle,
-};
+use tokio::task::AbortHandle;
 
 pub(crate) use self::kept::unaccepted_name;
 use self::kept::{Book, Waiting};
-pub use self::told::Stages;
+pub use self::{
+    context::{Ask, Context},
+    message::DeviceMsg,
+    shared::Shared,
+    told::Stages,
+};
 use crate::{
-    broker::{Broker, NO_NOTICE, Receipt, SendError},
+    broker::{NO_NOTICE, SendError},
     dialect::native,
-    journal::Journal,
     metrics::{InFlight, Metrics},
-    property::{Description, DeviceId, PropertyName, Value},
-    recorder::{Recorder, Track},
+    property::DeviceId,
+    recorder::Track,
     twin::{
-        Hears, Twin,
-        input::{Command, Effect, Found, Input, Left, Memory, Report},
-        ledger::Asked,
-        owed::Owed,
-        settings::Settings,
-        view::View,
-        wish::{ActionName, Arguments, CallerId, Wish},
-        words::{OpId, Presence, Refusal, Reply, Settled, StateReport},
+        Twin,
+        input::{Command, Effect, Found, Input},
+        words::{OpId, Refusal, Reply, StateReport},
     },
 };
-
-/// What every device actor of one hub works with.
-pub struct Context {
-    /// The way to the devices.
-    pub broker: Broker,
-    /// Where things are counted.
-    pub metrics: Metrics,
-    /// Who this hub is: part of each welcome.
-    pub identity: native::Identity,
-    /// Times and bounds.
-    pub settings: Settings,
-    /// Where operations and set points are written down; without one nothing is.
-    journal: Option<Journal>,
-    /// Where what reaches the twins is recorded, if its owner wants that.
-    recorder: Option<Arc<Recorder>>,
-    /// What is owed to callers (semantics 6.3).
-    owed: Mutex<Owed>,
-    /// Numbers the commands whose writing the hub wants to hear of.
-    tickets: AtomicU64,
-    asks: mpsc::Sender<Ask>,
-    asked: Mutex<Option<mpsc::Receiver<Ask>>>,
-}
-
-/// A question of one device's actor to another device (semantics 3.10); answered with [`DeviceMsg::Verified`].
-#[derive(Debug)]
-pub struct Ask {
-    /// Who asks.
-    pub from: ActorRef<DeviceMsg>,
-    /// The question.
-    pub question: OpId,
-    /// Who is asked.
-    pub device: DeviceId,
-    /// For which property.
-    pub property: PropertyName,
-    /// When the answer must be there.
-    pub answer_by: Instant,
-}
-
-/// Questions to other devices that may wait to be taken up: they are taken up at once, so this is never reached; one more is
-/// answered as if the device were silent.
-const ASKS_MAX: usize = 1_024;
-
-impl Context {
-    /// Puts together what the actors need.
-    pub fn new(broker: Broker, metrics: Metrics, identity: native::Identity, settings: Settings) -> Self {
-        let (asks, asked) = mpsc::channel(ASKS_MAX);
-        let asked = Mutex::new(Some(asked));
-        let (owed, tickets) = (Mutex::default(), AtomicU64::new(1));
-        Self { broker, metrics, identity, settings, journal: None, recorder: None, owed, tickets, asks, asked }
-    }
-
-    /// The same with a journal, if there is one.
-    #[must_use]
-    pub fn with_journal(self, journal: Option<Journal>) -> Self {
-        Self { journal, ..self }
-    }
-
-    /// The same with a recording, if there is one.
-    #[must_use]
-    pub fn with_recorder(self, recorder: Option<Arc<Recorder>>) -> Self {
-        Self { recorder, ..self }
-    }
-
-    /// What is owed to callers, over all devices.
-    pub fn owed(&self) -> std::sync::MutexGuard<'_, Owed> {
-        // A panic beside the lock leaves at worst one correction untold.
-        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The questions of all actors to other devices; for the fleet, once.
-    pub(crate) fn take_asks(&self) -> Option<mpsc::Receiver<Ask>> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
-/// What is known of a device outside its actor: what lists show, and what a successor needs after a crash.
-#[derive(Debug, Default)]
-pub struct Shared {
-    inner: Mutex<Known>,
-    /// Grows with each message that the actor takes in while somebody listens; gone when the device is.
-    changed: watch::Sender<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    presence: Option<Presence>,
-    description: Option<Arc<Description>>,
-    last_heard: Option<Instant>,
-    memory: Memory,
-    /// The wish that is being taken in: should the actor crash over it, its end is unknown all the same.
-    admitting: Option<Admitting>,
-}
-
-/// A wish that is being taken in: who has it, and what it is on.
-type Admitting = (CallerId, OpId, PropertyName, Option<Value>);
-
-impl Shared {
-    /// Presence, description and when anything was last heard.
-    pub fn view(&self) -> (Presence, Option<Arc<Description>>, Option<Instant>) {
-        let known = self.lock();
-        (known.presence.unwrap_or(Presence::Offline), known.description.clone(), known.last_heard)
-    }
-
-    /// Hears whenever something of the device may have changed. Ends when the device is removed.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.changed.subscribe()
-    }
-
-    /// Says to whoever listens that something may have changed; if nobody does, that is one look at a number.
-    pub(crate) fn changed(&self) {
-        if self.changed.receiver_count() > 0 {
-            self.changed.send_modify(|revision| *revision = revision.wrapping_add(1));
-        }
-    }
-
-    /// What a crashed actor left of one operation: that it was in flight, and where. `None` if it never took it in.
-    pub fn left_of(&self, op: &OpId) -> Option<Settled> {
-        self.lock().memory.in_flight.iter().find(|left| left.settled.op == *op).map(|left| left.settled.clone())
-    }
-
-    /// How many callers wait for operations, as a successor would learn it.
-    #[cfg(test)]
-    pub fn callers_waiting(&self) -> usize {
-        self.lock().memory.in_flight.iter().filter(|left| left.hears == Hears::Waits).count()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        // Every write is one assignment: a panic beside the lock leaves nothing half-done.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What an earlier process left, for the first actor of this one.
-    pub fn remembering(memory: Memory) -> Self {
-        let description = memory.description.clone();
-        Self { inner: Mutex::new(Known { description, memory, ..Known::default() }), ..Self::default() }
-    }
-
-    /// Takes out what the last actor left, for its successor; the wish that it crashed over included.
-    fn take_memory(&self, device: &DeviceId) -> Option<Memory> {
-        let mut known = self.lock();
-        let mut memory = known.memory.clone();
-        if let Some((caller, op, property, value)) = known.admitting.take()
-            && memory.in_flight.iter().all(|left| left.settled.op != op)
-        {
-            let settled = Settled::unknown(op, device.clone(), property, value);
-            memory.in_flight.push(Left { caller, hears: Hears::Waits, settled });
-        }
-        (memory != Memory::default()).then_some(memory)
-    }
-}
-
-/// A message to a device's actor: an input of its twin, with the port to answer where somebody waits.
-pub enum DeviceMsg {
-    /// Make a wish true.
-    Set {
-        /// The new operation.
-        op: OpId,
-        /// Who asks.
-        caller: CallerId,
-        /// What it wants.
-        wish: Wish,
-        /// When the caller must have its answer.
-        answer_by: Instant,
-        /// Who wants to hear how far it is.
-        stages: Option<Stages>,
-        /// Who waits.
-        port: RpcReplyPort<Reply>,
-    },
-    /// Do something that leaves no state.
-    Run {
-        /// The new operation.
-        op: OpId,
-        /// Who asks.
-        caller: CallerId,
-        /// The action.
-        action: ActionName,
-        /// What it is done with.
-        args: Arguments,
-        /// When the caller must have its answer.
-        answer_by: Instant,
-        /// Who wants to hear how far it is.
-        stages: Option<Stages>,
-        /// Who waits.
-        port: RpcReplyPort<Reply>,
-    },
-    /// Ask the device what its state is.
-    Query {
-        /// The question.
-        op: OpId,
-        /// When the caller must have its answer.
-        answer_by: Instant,
-        /// Who waits.
-        port: RpcReplyPort<Result<StateReport, Refusal>>,
-    },
-    /// Tell what is known of the state, without asking the device.
-    State(RpcReplyPort<StateReport>),
-    /// Tell all that is known, without asking the device.
-    View(RpcReplyPort<View>),
-    /// Tell what became of an operation, or of the latest.
-    Check {
-        /// Which.
-        op: Option<OpId>,
-        /// Who waits.
-        port: RpcReplyPort<Option<Settled>>,
-    },
-    /// The caller of an operation stopped waiting.
-    Cancel(OpId),
-    /// The device's connection opened.
-    Connected(u64),
-    /// A connection of the device ended.
-    Disconnected(u64),
-    /// The device greeted.
-    Greeted {
-        /// Its greeting, with the owner's word over it.
-        hello: crate::twin::input::Hello,
-        /// The same as the device sent it, if it says something else of what it has than the one before: it is kept.
-        said: Option<String>,
-        /// Goes out once it is taken in.
-        receipt: Receipt,
-    },
-    /// The device reported.
-    Heard(Report, Receipt),
-    /// What a question to another device came to.
-    Verified(OpId, Found),
-    /// The device sent something that could not be read.
-    Unreadable,
-    /// The bytes of a command were written to the device's socket.
-    Written(u64),
-    /// A command never reached the device's socket.
-    Lost(u64),
-    /// The bus died.
-    BusDown,
-    /// The bus is back.
-    BusUp,
-    /// The timer.
-    Tick,
-    /// Answer everybody, then stop.
-    ShutDown(RpcReplyPort<()>),
-    /// The owner removed the device: answer everybody, then stop.
-    Removed(RpcReplyPort<()>),
-    /// Panics, as a fault in this actor would.
-    #[cfg(test)]
-    Crash,
-}
-
-impl DeviceMsg {
-    /// Which operation a message asks for, and when its caller must have its answer.
-    fn asks(&self, twin: &Twin) -> Option<(Asked, Instant)> {
-        if let Self::Set { op, caller, wish, answer_by, .. } = self {
-            let (what, wished) = (wish.property.clone(), wish.target.value().cloned());
-            let first = twin.is_recorded_first(&what);
-            return Some((Asked { op: op.clone(), caller: caller.clone(), what, wish: wished, first }, *answer_by));
-        }
-        if let Self::Run { op, caller, action, answer_by, .. } = self {
-            let first = twin.is_action_recorded_first(action);
-            let (op, caller, what) = (op.clone(), caller.clone(), action.clone());
-            return Some((Asked { op, caller, what, wish: None, first }, *answer_by));
-        }
-        None
-    }
-
-    /// The promise that goes with a report.
-    pub(crate) fn into_receipt(self) -> Option<Receipt> {
-        if let Self::Greeted { receipt, .. } | Self::Heard(_, receipt) = self { Some(receipt) } else { None }
-    }
-
-    /// Whether somebody still waits for its answer.
-    fn is_waited_for(&self) -> bool {
-        if let Self::Set { port, .. } | Self::Run { port, .. } = self { !port.is_closed() } else { false }
-    }
-}
 
 /// The actor.
 pub struct Device {

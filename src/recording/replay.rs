@@ -1,95 +1,30 @@
 //! A recording, stepped through the twin: what it decides at each input, beside what was recorded.
 
+mod error;
+mod summary;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::{self, BufRead, Read as _},
+    io::{BufRead, Read as _},
     panic::{AssertUnwindSafe, catch_unwind},
     time::Instant,
 };
 
 use serde_json::Value as Json;
 
+pub use self::{error::Error, summary::Summary};
 use super::form::{self, Head, Line, Moment, Unreadable, Zero};
 use crate::{
     property::DeviceId,
     twin::{
         Twin,
         input::{Effect, Input},
-        words::Reply,
     },
 };
 
 /// The longest line that is read, bytes: a hundred times the longest that a hub writes (a restart with all that is remembered
 /// of a device of 64 properties), and too little to fill the memory by a wrong path.
 const LINE_BYTES_MAX: u64 = 16 * 1_048_576;
-
-/// Why a recording cannot be replayed. The text names the file, the line and what is wrong.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It cannot be read.
-    #[error("cannot read the recording {file}")]
-    Io {
-        /// The file as it was named.
-        file: String,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-    /// There is nothing in it.
-    #[error("{file} is empty: no recording")]
-    Empty {
-        /// The file.
-        file: String,
-    },
-    /// It does not begin as a recording does.
-    #[error("{file}:1: no recording begins so ({problem}); one is made with: truetwin serve --record FILE")]
-    NoRecording {
-        /// The file.
-        file: String,
-        /// What is wrong with its first line.
-        problem: String,
-    },
-    /// A line that cannot be read.
-    #[error("{file}:{line}: {problem}")]
-    Damaged {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong with it.
-        problem: Unreadable,
-    },
-    /// A line that is too long for any.
-    #[error("{file}:{line}: the line has more than {LINE_BYTES_MAX} bytes")]
-    TooLong {
-        /// The file.
-        file: String,
-        /// The line.
-        line: u64,
-    },
-    /// A device that the recording leaves out on purpose.
-    #[error("{file}: {asked} was not recorded ({why}); recorded is {}", if known.is_empty() { "nothing".to_owned() } else { known.join(", ") })]
-    LeftOut {
-        /// The file.
-        file: String,
-        /// Which was asked for.
-        asked: DeviceId,
-        /// Why it is not there.
-        why: String,
-        /// Those that are.
-        known: Vec<String>,
-    },
-    /// A device that the recording does not know.
-    #[error("{file}: no device {asked} is in the recording; there is {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })]
-    UnknownDevice {
-        /// The file.
-        file: String,
-        /// Which was asked for.
-        asked: DeviceId,
-        /// Those that there are.
-        known: Vec<String>,
-    },
-}
 
 /// What a replay tells, in the order of the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,35 +127,6 @@ impl Compared {
             Self::Differs { .. } | Self::Fails => false,
         }
     }
-}
-
-/// What a whole replay came to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Inputs that were stepped.
-    pub inputs: u64,
-    /// Devices whose inputs they were.
-    pub devices: BTreeSet<DeviceId>,
-    /// Wishes and actions among them.
-    pub operations: u64,
-    /// Questions for the state among them.
-    pub questions: u64,
-    /// Answers to wishes and actions, by outcome, or `refused: ` and why.
-    pub answers: BTreeMap<String, u64>,
-    /// Inputs over which an actor crashed.
-    pub crashed: u64,
-    /// Inputs at which something else was decided than recorded.
-    pub differences: u64,
-    /// The line of the first of them.
-    pub first_difference: Option<u64>,
-    /// Processes whose recording does not say why it ends: they were killed, or the last one still runs.
-    pub unended: u64,
-    /// Whether the last of them does not: then more may have been decided than is in the file, which may have been cut.
-    pub is_open: bool,
-    /// Lines that are missing.
-    pub missing: u64,
-    /// Inputs that were not stepped because something before them is missing.
-    pub skipped: u64,
 }
 
 /// A replay: an iterator over what it tells. It ends with the file, or with the first error.
@@ -431,52 +337,5 @@ impl<R: BufRead> Iterator for Replay<R> {
         let told = self.advance();
         self.done |= told.is_err();
         told.transpose()
-    }
-}
-
-impl Summary {
-    fn count(&mut self, step: &Step) {
-        self.inputs += 1;
-        if !self.devices.contains(&step.device) {
-            self.devices.insert(step.device.clone());
-        }
-        match &step.input {
-            Input::Set { .. } | Input::Run { .. } => self.operations += 1,
-            Input::Query { .. } => self.questions += 1,
-            Input::Cancel { .. }
-            | Input::Connected { .. }
-            | Input::Disconnected { .. }
-            | Input::Greeted { .. }
-            | Input::Heard(_)
-            | Input::Unreadable
-            | Input::Written { .. }
-            | Input::NotWritten { .. }
-            | Input::Verified { .. }
-            | Input::BusDown
-            | Input::BusUp
-            | Input::Restored(_)
-            | Input::ShutDown
-            | Input::Removed
-            | Input::Tick => {}
-        }
-        for effect in &step.effects {
-            if let Effect::Reply { reply, .. } = effect {
-                let word = match reply {
-                    Reply::Settled(settled) => settled.outcome.to_string(),
-                    Reply::Refused(refusal) => format!("refused: {}", refusal.word()),
-                };
-                *self.answers.entry(word).or_default() += 1;
-            }
-        }
-        self.crashed += u64::from(matches!(step.compared, Compared::Crashed { .. }));
-        if !step.compared.is_same() {
-            self.differences += 1;
-            self.first_difference.get_or_insert(step.line);
-        }
-    }
-
-    /// Whether all that the file has could be compared, and was the same.
-    pub fn is_whole(&self) -> bool {
-        self.differences == 0 && self.missing == 0 && self.skipped == 0
     }
 }

@@ -14,6 +14,7 @@ mod endpoints;
 mod http;
 mod observer;
 mod owner;
+mod parts;
 mod points;
 mod quiet;
 mod recorded;
@@ -25,7 +26,6 @@ mod startable;
 use std::{
     io,
     net::SocketAddr,
-    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     beyond::Unguarded,
     confirm::{Error as SpokenCodeError, spoken_code},
+    parts::Parts,
     settings::tls_files,
     startable::{Mistake, mistakes},
 };
@@ -43,21 +44,19 @@ use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
     audit::Audit,
     authz::{Access, confirm::Presses},
-    broker::{self, Broker},
+    broker::{self},
     config::{Config, TlsMode, ms},
     control,
-    data::{self, Accounts, Credentials, DataFolder, Endpoints, Secret, Tokens},
+    data::{self, DataFolder},
     device::Context,
     dialect::native::Identity,
     endpoint::{self, Outside},
     fleet::{self, Fleet},
     ingress::Ingress,
-    journal::{self, Journal},
+    journal::{self},
     mcp,
     metrics::{Metrics, UPKEEP_EVERY},
-    property::DeviceId,
     recorder::{self, Recorder},
-    twin::words::Presence,
 };
 
 /// HTTP connections for each session allowed: its stream, a call or two beside it, and something for Prometheus.
@@ -129,40 +128,6 @@ pub struct Hub {
     recorder: Option<Arc<Recorder>>,
     /// Held until the end: the lock on the folder, and `hub.json` in it.
     data: DataFolder,
-}
-
-/// What the edges of a running hub work with; cheap to share.
-pub struct Parts {
-    /// The devices.
-    pub fleet: Fleet,
-    /// The door and the bus.
-    pub broker: Broker,
-    /// Who may come in.
-    pub credentials: Credentials,
-    /// Service accounts.
-    pub accounts: Accounts,
-    /// Access points that were added by command.
-    pub endpoints: Endpoints,
-    /// The bearer tokens of HTTP clients.
-    pub tokens: Tokens,
-    /// What is known again after a crash.
-    pub journal: Option<Journal>,
-    /// Who may what.
-    pub access: Arc<dyn Access>,
-    /// The data folder.
-    pub folder: PathBuf,
-    /// What is counted.
-    pub metrics: Metrics,
-    /// What each call was.
-    pub audit: Audit,
-    /// The settings.
-    pub config: Arc<Config>,
-    /// Connections to access points.
-    pub lines: endpoint::Endpoints,
-    /// The MCP server behind every transport.
-    server: mcp::Server,
-    /// How much of what callers do wrong is written to the log.
-    quiet: Arc<Quiet>,
 }
 
 impl Hub {
@@ -336,47 +301,6 @@ impl Hub {
             let _it_has_said_what_went_wrong = tokio::task::spawn_blocking(move || running.close(journal)).await;
         }
         tracing::info!("stopped");
-    }
-}
-
-impl Parts {
-    /// Adds a device, or fails if it is there; it may connect at once.
-    ///
-    /// # Errors
-    /// [`Error`] of the data folder or a stopping hub.
-    pub async fn add_device(&self, device: &DeviceId) -> Result<Secret, Error> {
-        let secret = self.credentials.add(device)?;
-        self.fleet.add(self.config.name(device)).await?;
-        Ok(secret)
-    }
-
-    /// An MCP server on this hub, for one transport.
-    pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
-        self.server.over(transport)
-    }
-
-    fn auditor(&self) -> audited::Auditor {
-        let (audit, fleet, config) = (self.audit.clone(), self.fleet.clone(), self.config.clone());
-        audited::Auditor { audit, fleet, config, quiet: self.quiet.clone() }
-    }
-
-    /// The text for Prometheus, with the figures that are only known when somebody asks.
-    fn metrics_text(&self) -> String {
-        let cards = self.fleet.cards();
-        for presence in Presence::ALL {
-            self.metrics.devices_are(*presence, cards.iter().filter(|card| card.presence == *presence).count());
-        }
-        self.metrics.quarantined_are(self.fleet.quarantined());
-        let audited = self.audit.counts();
-        self.metrics.audit_is(audited.written, audited.lost);
-        if let Some(journal) = self.journal.as_ref().map(Journal::counters) {
-            let (written_bytes, commits) = (journal.written_bytes(), journal.commits());
-            self.metrics.journal_is(written_bytes, commits, journal.entries(), journal.not_kept());
-        }
-        for (name, value) in self.broker.counters().all() {
-            self.metrics.observe_door(name, value);
-        }
-        self.metrics.render()
     }
 }
 

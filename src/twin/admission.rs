@@ -290,9 +290,8 @@ impl Twin {
 
     /// The command never reached the device's socket: nothing was sent.
     pub(super) fn not_written(&mut self, now: Instant, op: &OpId) {
-        if self.questions.remove(op).is_some() {
-            let state = self.state(now);
-            return self.tell_state(op.clone(), Ok(state));
+        if self.question_not_written(now, op) {
+            return;
         }
         let Some(operation) = self.operations.get(op).filter(|o| o.stage == Stage::WaitingBroker) else { return };
         let reached = operation.reached;

@@ -33,6 +33,7 @@
 //! | [`view`] | all that is known of a device at one moment |
 //! | `watch.rs` | what changes the truth of it afterwards |
 //! | `presence.rs` | whether the device can be reached |
+//! | `questions.rs` | callers who ask how it is |
 //! | [`wish`] | what a caller may want, and who it is |
 //! | [`settings`] | times and bounds |
 //! | [`words`] | the closed sets of words |
@@ -51,6 +52,7 @@ pub mod owed;
 pub mod planted;
 mod presence;
 mod progress;
+mod questions;
 mod record;
 mod relative;
 mod reported;
@@ -80,6 +82,7 @@ use self::{
     operation::Operation,
     planted::Planted,
     presence::Line,
+    questions::Question,
     record::Record,
     reported::Reported,
     settings::Settings,
@@ -100,14 +103,6 @@ pub struct Desired {
     pub op: OpId,
     /// Since when it is wished.
     pub since: Instant,
-}
-
-/// A caller's question about the state.
-#[derive(Clone, Debug)]
-struct Question {
-    asked_at: Instant,
-    /// When its caller is told what is known, if the device has not answered.
-    expires_at: Instant,
 }
 
 /// The digital twin of one device.
@@ -345,33 +340,9 @@ impl Twin {
         Some(Reading { value: value.clone(), evidence: *evidence, age, trust: Trust::Old })
     }
 
-    fn query(&mut self, now: Instant, op: OpId, answer_by: Instant) {
-        if self.stopping {
-            return self.tell_state(op, Err(Refusal::ShuttingDown));
-        }
-        if self.line.presence == Presence::Offline || self.line.bus_down {
-            let state = self.state(now);
-            return self.tell_state(op, Ok(state));
-        }
-        if self.questions.len() >= self.settings.queries_max {
-            return self.tell_state(op, Err(Refusal::QueueFull { limit: self.settings.queries_max }));
-        }
-        let expires_at = self.expires_at(answer_by).min(now + self.settings.read_back);
-        if expires_at <= now {
-            let state = self.state(now);
-            return self.tell_state(op, Ok(state));
-        }
-        self.questions.insert(op.clone(), Question { asked_at: now, expires_at });
-        self.send(input::Command::GetState { op, property: None });
-    }
-
     /// When a caller is answered at the latest: its limit less the margin for the record (semantics 4.8).
     fn expires_at(&self, answer_by: Instant) -> Instant {
         answer_by.checked_sub(self.settings.answer_margin).unwrap_or(answer_by)
-    }
-
-    fn tell_state(&mut self, op: OpId, state: Result<StateReport, Refusal>) {
-        self.effects.push_back(Effect::State { op, state });
     }
 
     fn send(&mut self, command: input::Command) {
@@ -384,13 +355,7 @@ impl Twin {
         self.expire_held(now);
         self.expire_operations(now);
         self.ask_sensors(now);
-        let late: Vec<OpId> =
-            self.questions.iter().filter(|(_, q)| q.expires_at <= now).map(|(op, _)| op.clone()).collect();
-        for op in late {
-            self.questions.remove(&op);
-            let state = self.state(now);
-            self.tell_state(op, Ok(state));
-        }
+        self.expire_questions(now);
     }
 
     /// Answers everybody who waits, for the last time: what was sent ends with `outcome` and is withdrawn, the rest is
