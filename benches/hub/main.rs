@@ -57,13 +57,22 @@ const ASKED: &str = "asked";
 
 /// The hub takes four HTTP connections for each session that it allows. Each relay has a name of its own.
 fn config() -> String {
-    let mut config = process::ONE_MACHINE.to_owned() + "[http]\nsessions_max = 260\n";
+    let mut config = process::ONE_MACHINE.to_owned() + "[http]\nsessions_max = 260\n" + journal_config();
     for (kind, device, relay) in
         [PIN, ASKED].iter().flat_map(|kind| (0..DEVICES * RELAYS).map(move |at| (kind, at / RELAYS, at % RELAYS)))
     {
         config += &format!("[devices.{kind}-{device}.properties.r{relay}]\nname = \"{kind} {device} {relay}\"\n");
     }
     config
+}
+
+/// Whether the hub under load keeps a journal: unless `JOURNAL=off`.
+fn journal_is_on() -> bool {
+    std::env::var("JOURNAL").map_or(true, |journal| journal != "off")
+}
+
+fn journal_config() -> &'static str {
+    if journal_is_on() { "" } else { "[journal]\nkeep = \"off\"\n" }
 }
 
 /// Targets.
@@ -148,13 +157,14 @@ async fn bench() -> anyhow::Result<usize> {
     let rounds: u32 = std::env::var("ROUNDS").ok().map_or(Ok(11), |rounds| rounds.parse()).context("ROUNDS")?;
     let folder = tempfile::tempdir()?;
     println!(
-        "{} {}, {} processors shared by hub and load; load average before: {}; journal: on\n\
+        "{} {}, {} processors shared by hub and load; load average before: {}; journal: {}\n\
          {DEVICES} devices of each kind with {RELAYS} relays, which may be switched again at once; a caller is an HTTP connection, and more than {SESSIONS} share as many MCP sessions, the most \
          that a hub admits by default",
         std::env::consts::OS,
         std::env::consts::ARCH,
         std::thread::available_parallelism()?,
         load_average(),
+        if journal_is_on() { "on" } else { "off" },
     );
     process::open_files();
     let only = std::env::var("ONLY").ok();
