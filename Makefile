@@ -34,13 +34,13 @@ clients: ## other people's MCP and MQTT clients, firmware in Python and MicroPyt
 	$(CLIENT_ENV) $(VENV)/python -m pytest -n 4 tests/clients
 
 faults: ## every row of the fault table through real MCP and MQTT, as a table
-	cargo test --quiet --locked --profile ci --test faults -- --nocapture
+	cargo test --workspace --quiet --locked --profile ci --test faults -- --nocapture
 
 sim: ## houses from seeds, with faults, crashes and power cuts; planted mistakes; every order of events in the small. SEEDS=n FIRST=n
 	cargo test --quiet --locked --profile ci --package truetwin-proof --test proof -- --nocapture
 
 soak: binary ## hub and devices as processes, killed and held, with a bad network, disk and clock; MINUTES=n (2), SEED=n (200)
-	MINUTES=$(or $(MINUTES),2) SEED=$(or $(SEED),200) cargo test --quiet --locked --profile ci --test soak -- --nocapture what_is_said
+	MINUTES=$(or $(MINUTES),2) SEED=$(or $(SEED),200) cargo test --workspace --quiet --locked --profile ci --test soak -- --nocapture what_is_said
 
 fuzz: ## codec and sessions under random packets, guided by coverage; MINUTES=n (3) in all, TARGETS="codec differences session"
 	@tests/setup/fuzz.sh $(or $(MINUTES),3) $(TARGETS)
@@ -49,7 +49,7 @@ load: ## many connections at the program as released: DEVICES=n (5000) that stay
 	DEVICES=$(or $(DEVICES),5000) STORM=$(or $(STORM),1000) STRANGERS=$(or $(STRANGERS),10000) cargo test --quiet --locked --profile bench --test load -- --nocapture --test-threads=1
 
 fuzz-hub: ## garbage at a running hub, over MQTT and HTTP, while others' calls go on; MINUTES=n (2), SEED=n
-	MINUTES=$(or $(MINUTES),2) $(if $(SEED),SEED=$(SEED)) cargo test --quiet --locked --profile ci --test attacks -- --nocapture fuzz
+	MINUTES=$(or $(MINUTES),2) $(if $(SEED),SEED=$(SEED)) cargo test --workspace --quiet --locked --profile ci --test attacks -- --nocapture fuzz
 
 mutants: ## takes branches out of the twin, one at a time, and says which no test misses; FILE=predicate.rs for one file
 	@tests/setup/mutants.sh $(FILE)
