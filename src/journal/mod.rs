@@ -242,6 +242,23 @@ pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     backup::restore(folder, from)
 }
 
+/// Whether a hub could begin with the journal of a folder, as far as its head tells: nothing is changed, nothing made, and the folder
+/// may be a running hub's.
+///
+/// # Errors
+/// [`Error`] if the file is no journal, is newer than this program or cannot be read.
+pub fn look(folder: &Path) -> Result<(), Error> {
+    schema::look(&folder.join(FILE))
+}
+
+/// Looks a backup through, in full, without changing anything. Blocks.
+///
+/// # Errors
+/// [`Error`] if it is damaged, none, or newer than this program.
+pub fn check(from: &Path) -> Result<(), Error> {
+    backup::check(from)
+}
+
 /// Under which name a file of a folder is kept that is restored over.
 pub(crate) fn before_restore(folder: &Path, name: &str) -> PathBuf {
     backup::before_restore(folder, name)
