@@ -85,10 +85,15 @@ pub fn tls_files(config: &Config, folder: &Path) -> Option<broker::Tls> {
         TlsMode::Both => true,
         TlsMode::Only => false,
     };
-    let file = |named: Option<&String>, own: &str| named.map_or_else(|| folder.join(own), PathBuf::from);
+    // In full: who is told that a file is not there must see where it was looked for.
+    let file = |named: Option<&String>, own: &str| {
+        let path = named.map_or_else(|| folder.join(own), PathBuf::from);
+        std::path::absolute(&path).unwrap_or(path)
+    };
     Some(broker::Tls {
         cert_file: file(mqtt.tls_cert_file.as_ref(), TLS_CERT),
         key_file: file(mqtt.tls_key_file.as_ref(), TLS_KEY),
+        configured: mqtt.tls_cert_file.is_some(),
         plain,
     })
 }
