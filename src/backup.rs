@@ -2,7 +2,10 @@
 //!
 //! A restored hub is the same hub to its devices: its name, their passwords. Its epoch jumps far ahead, because devices take no
 //! welcome of an older one (wire protocol, *Greeting*) and nobody knows how often the hub began anew since the backup.
+//! Its last line is a checksum over the whole file ([`seal`]); a backup is looked through before anything is made or moved for it.
 //! The file holds what lets people in (hashes of passwords and tokens, addresses of access points with theirs): mode 0600.
+
+mod seal;
 
 use std::{
     fs,
@@ -23,6 +26,9 @@ const EPOCHS_AHEAD: u64 = 1_000_000;
 
 /// The largest file that is taken along, bytes: ten times what a full `devices.json` has.
 const FILE_BYTES_MAX: u64 = 16 * 1_048_576;
+
+/// The row beside the files that says that the backup has a checksum.
+const SEALED: &str = ".sealed";
 
 /// Why there is no backup, or none was restored. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +60,23 @@ pub enum Error {
         /// What is missing.
         problem: String,
     },
+    /// It was one, and was changed since.
+    #[error("the backup {} is damaged: {problem}; take another one, nothing was changed", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        problem: String,
+    },
+}
+
+/// What a restored backup was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Each bit of it is as it was written.
+    Whole,
+    /// It has no checksum, as those of versions before there was one: only what SQLite sees was checked.
+    WithoutChecksum,
 }
 
 /// Makes a backup of the data folder of a hub that runs, through its journal.
@@ -85,6 +108,8 @@ fn take_files(folder: &Path, copy: &Path) -> Result<(), Error> {
     let taken = || -> Result<(), Error> {
         fs::set_permissions(copy, fs::Permissions::from_mode(0o600)).map_err(disk("protect", copy))?;
         let database = Connection::open(copy).map_err(disk("open", copy))?;
+        // A hub that was restored by a version before this one has the table of that backup in its journal.
+        database.execute("DROP TABLE IF EXISTS file", []).map_err(disk("write", copy))?;
         let table = "CREATE TABLE file (name TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT";
         database.execute(table, []).map_err(disk("write", copy))?;
         for name in KEPT {
@@ -100,7 +125,10 @@ fn take_files(folder: &Path, copy: &Path) -> Result<(), Error> {
                 Err(error) => return Err(disk("read", &path)(error)),
             }
         }
-        Ok(())
+        let sealed = "INSERT INTO file (name, bytes) VALUES (?1, x'')";
+        database.execute(sealed, [SEALED]).map_err(disk("write", copy))?;
+        database.close().map_err(|(_, error)| disk("write", copy)(error))?;
+        seal::put(copy).map_err(disk("write", copy))
     };
     taken().inspect_err(|_| {
         let _half_a_backup_is_none = fs::remove_file(copy);
@@ -111,9 +139,9 @@ fn take_files(folder: &Path, copy: &Path) -> Result<(), Error> {
 /// `.before-restore` behind its name, with a number if there is one of an earlier time. Blocks.
 ///
 /// # Errors
-/// [`Error`]; what is no backup of ours changes nothing.
-pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
-    let files = files_of(from)?;
+/// [`Error`]; what is no backup of ours, or a damaged one, changes nothing and makes nothing.
+pub fn restore(folder: &Path, from: &Path) -> Result<Checked, Error> {
+    let (files, checked) = look_through(from)?;
     let held = DataFolder::open_offline(folder)?;
     journal::restore(folder, from)?;
     for name in KEPT {
@@ -125,19 +153,48 @@ pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     }
     for (name, bytes) in &files {
         let path = folder.join(name);
-        let bytes = if *name == EPOCH { ahead(bytes, from)? } else { bytes.clone() };
         let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        let written = opened.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
+        let written = opened.and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()));
         written.map_err(disk("write", &path))?;
     }
     drop(held);
     // What was restored is understood by this program: better said now than by the hub's next start.
     drop(DataFolder::open_offline(folder)?);
-    Ok(())
+    Ok(checked)
 }
 
-/// The small files in a backup.
-fn files_of(from: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+/// The small files of a backup, its name and its bytes.
+type Files = Vec<(&'static str, Vec<u8>)>;
+
+/// Reads a backup through: its checksum, what SQLite can see of its inside, and the small files, the epoch as it is to be.
+fn look_through(from: &Path) -> Result<(Files, Checked), Error> {
+    let none = |problem: String| Error::NoBackup { path: from.to_owned(), problem };
+    let damaged = |problem: &str| Error::Damaged { path: from.to_owned(), problem: problem.to_owned() };
+    let seal = seal::look(from).map_err(|error| none(error.to_string()))?;
+    if seal == seal::Seal::Broken {
+        let seen = match journal::check(from) {
+            Err(journal::Error::Damaged { problem, .. }) => format!(" ({problem})"),
+            Ok(()) | Err(_) => String::new(),
+        };
+        return Err(damaged(&format!("its contents are not those that its checksum (SHA-256) was made over{seen}")));
+    }
+    let (mut files, is_sealed) = files_of(from)?;
+    if is_sealed && seal == seal::Seal::Missing {
+        return Err(damaged("the checksum at its end is missing or cannot be read"));
+    }
+    match journal::check(from) {
+        Err(journal::Error::Damaged { problem, .. }) => return Err(damaged(&problem)),
+        checked => checked?,
+    }
+    let Some((_, epoch)) = files.iter_mut().find(|(name, _)| *name == EPOCH) else {
+        return Err(none("it has no epoch".to_owned()));
+    };
+    *epoch = ahead(epoch, from)?;
+    Ok((files, if is_sealed { Checked::Whole } else { Checked::WithoutChecksum }))
+}
+
+/// The small files in a backup, and whether it says that it has a checksum.
+fn files_of(from: &Path) -> Result<(Files, bool), Error> {
     let none = |problem: String| Error::NoBackup { path: from.to_owned(), problem };
     let open = || Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY);
     let database = open().map_err(|error| none(error.to_string()))?;
@@ -150,7 +207,8 @@ fn files_of(from: &Path) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
             files.push((*name, bytes));
         }
     }
-    if files.iter().any(|(name, _)| *name == EPOCH) { Ok(files) } else { Err(none("it has no epoch".to_owned())) }
+    let sealed = database.query_row("SELECT 1 FROM file WHERE name = ?1", [SEALED], |_| Ok(())).optional();
+    Ok((files, sealed.map_err(|error| none(error.to_string()))?.is_some()))
 }
 
 /// The epoch that a restored hub goes on from.
@@ -215,5 +273,88 @@ mod tests {
             assert!(matches!(restore(&path, &from), Err(Error::NoBackup { .. })));
             assert_eq!(DataFolder::open_offline(&path).unwrap().hub_id(), hub);
         }
+    }
+    /// A data folder with a device and two retained messages, and its backup.
+    fn backed_up(folder: &Path) -> PathBuf {
+        let (data, file) = (folder.join("data"), folder.join("copy.truetwin"));
+        DataFolder::open(&data).unwrap().credentials().add(&DeviceId::new("lamp").unwrap()).unwrap();
+        let (journal, _, running) = Journal::open(&data, Retention::default()).unwrap();
+        running.close(journal);
+        let row = "INSERT INTO retained (topic, qos, properties, payload) VALUES (?1, 1, x'', x'31')";
+        let database = Connection::open(data.join(journal::FILE)).unwrap();
+        for topic in ["home/hall/light", "home/attic/light"] {
+            database.execute(row, [topic]).unwrap();
+        }
+        database.close().unwrap();
+        of_folder(&data, &file).unwrap();
+        file
+    }
+
+    /// Makes a backup as versions before the checksum did.
+    fn without_checksum(file: &Path) {
+        let bytes = fs::read(file).unwrap();
+        fs::write(file, &bytes[..bytes.len() - seal::LINE_BYTES]).unwrap();
+        Connection::open(file).unwrap().execute("DELETE FROM file WHERE name = ?1", [SEALED]).unwrap();
+    }
+
+    #[test]
+    fn no_bit_of_a_backup_can_change_unnoticed_and_what_is_refused_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = backed_up(folder.path());
+        let (whole, new) = (fs::read(&file).unwrap(), folder.path().join("new"));
+        // All of the head, of the seal, and bits spread over what is between them.
+        let seal_begins = whole.len() - seal::LINE_BYTES;
+        let places = (0..100).chain((100..seal_begins).step_by(997)).chain(seal_begins..whole.len());
+        for (number, place) in places.enumerate() {
+            let mut changed = whole.clone();
+            changed[place] ^= 1 << (number % 8);
+            fs::write(&file, &changed).unwrap();
+            let error = restore(&new, &file).expect_err("a bit is another");
+            let Error::Damaged { .. } = &error else { panic!("byte {place}: {error}") };
+            assert!(error.to_string().contains("checksum") && !new.exists(), "byte {place}: {error}");
+        }
+        // Cut anywhere, or with something behind it.
+        let longer = [&whole[..], b"x"].concat();
+        for bytes in [&whole[..seal_begins], &whole[..whole.len() - 1], &whole[..whole.len() / 2], &whole[..0], &longer]
+        {
+            fs::write(&file, bytes).unwrap();
+            restore(&new, &file).expect_err("it is not whole");
+            assert!(!new.exists());
+        }
+        fs::write(&file, &whole).unwrap();
+        assert_eq!(restore(&new, &file).unwrap(), Checked::Whole);
+    }
+
+    #[test]
+    fn a_backup_of_a_version_without_checksums_is_restored_but_not_one_whose_index_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = backed_up(folder.path());
+        without_checksum(&file);
+        let whole = fs::read(&file).unwrap();
+        assert_eq!(restore(&folder.path().join("new"), &file).unwrap(), Checked::WithoutChecksum);
+        // Each topic is in its row and in the index; one of them is changed, which `quick_check` takes for good.
+        let topic = b"home/attic/light";
+        let places: Vec<usize> =
+            whole.windows(topic.len()).enumerate().filter(|(_, w)| *w == topic).map(|(at, _)| at).collect();
+        assert_eq!(places.len(), 2);
+        for place in places {
+            let mut changed = whole.clone();
+            changed[place] = b'z';
+            fs::write(&file, changed).unwrap();
+            let other = folder.path().join("other");
+            let error = restore(&other, &file).expect_err("row and index differ").to_string();
+            assert!(error.contains("is damaged") && error.contains("index") && !other.exists(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_restored_hub_can_be_backed_up_and_restored_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, new, again) = (backed_up(folder.path()), folder.path().join("new"), folder.path().join("again"));
+        restore(&new, &file).unwrap();
+        of_folder(&new, &again).unwrap();
+        assert_eq!(restore(&folder.path().join("third"), &again).unwrap(), Checked::Whole);
+        let names: Vec<_> = fs::read_dir(&new).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(!names.iter().any(|name| name.to_string_lossy().contains("restoring")), "{names:?}");
     }
 }

@@ -162,6 +162,26 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     let (first, (exit, _)) = changed(on, "\"property\":\"relay\",\"target\"", "\"property\":\"rele\",\"target\"");
     assert_eq!((first, exit), (Some(on as u64 + 1), 6));
 
+    // Any line taken out, also one at which nothing was decided, and one that is there twice. What is left out is no line of a twin.
+    for at in (1..lines.len()).filter(|at| !lines[*at].contains("left_out")) {
+        let fewer = [&lines[..at], &lines[at + 1..]].concat();
+        let more = [&lines[..=at], &lines[at..]].concat();
+        for (text, must) in [(fewer, true), (more, lines[at].contains("\"decided\""))] {
+            write(text.join("\n") + "\n");
+            let is_told = replayed(&file, None).map_or(true, |summary| !summary.is_whole() || summary.is_open);
+            assert!(is_told || !must, "{}", lines[at]);
+        }
+    }
+    let nothing = lines.iter().rposition(|line| line.contains("\"decided\":[]")).unwrap();
+    write([&lines[..nothing], &lines[nothing + 1..]].concat().join("\n") + "\n");
+    let (exit, printed) = program(&file, &[]);
+    let problem = format!("the end at line {} does not fit: it says ", lines.len() - 1);
+    assert!(exit == 1 && printed.contains(&problem), "{exit} {printed}");
+    let (exit, printed) = program(&file, &["--json"]);
+    let summary: Json = serde_json::from_str(printed.lines().last().unwrap()).unwrap();
+    let ([said, there], line) = (["inputs_said", "inputs"].map(|key| &summary["summary"]["at_odds"][key]), lines.len());
+    assert!(exit == 1 && said.as_u64().unwrap() == there.as_u64().unwrap() + 1, "{line}: {summary}");
+
     // Another version, no recording at all, nothing, nobody of that name, no such file.
     for (text, problem) in [
         (whole.replacen("\"truetwin_recording\":1", "\"truetwin_recording\":2", 1), "a recording of version 2"),
@@ -187,6 +207,8 @@ async fn a_recording_that_is_cut_or_changed_says_where() {
     // A gap: the rest of that device is not stepped, the others are.
     let mut gap: Vec<String> = lines.iter().map(ToString::to_string).collect();
     gap[on] = json!({"device": "lamp", "gap": 1}).to_string();
+    let inputs = gap.iter().filter(|line| line.contains("\"decided\"")).count();
+    *gap.last_mut().unwrap() = json!({"end": "the hub stopped", "inputs": inputs, "missing": 1}).to_string();
     write(gap.join("\n") + "\n");
     let (exit, printed) = program(&file, &[]);
     assert!(exit == 1 && printed.contains("GAP: 1 lines are missing"), "{exit} {printed}");

@@ -34,7 +34,13 @@ pub(super) fn make(file: &Path, folder: &Path) -> anyhow::Result<Exit> {
 
 /// `truetwin restore FILE`: only where no hub runs.
 pub(super) fn restore(file: &Path, folder: &Path) -> anyhow::Result<Exit> {
-    backup::restore(folder, file)?;
+    if backup::restore(folder, file)? == backup::Checked::WithoutChecksum {
+        eprintln!(
+            "truetwin: note: {} has no checksum, it is a backup of an older version: that none of its values was changed cannot be told; \
+             make a new one",
+            file.display()
+        );
+    }
     say(&format!(
         "{} is what {} holds; what was there has .before-restore behind its name. Begin with: truetwin serve --data {}\n",
         folder.display(),

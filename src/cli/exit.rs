@@ -110,7 +110,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return match error {
             backup::Error::Data(error) => known(error),
             backup::Error::Journal(error) => known(error),
-            backup::Error::NoBackup { .. } => Some(Exit::Usage),
+            backup::Error::NoBackup { .. } | backup::Error::Damaged { .. } => Some(Exit::Usage),
             backup::Error::Closed | backup::Error::Disk { .. } => None,
         };
     }

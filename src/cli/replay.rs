@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::{Exit, Failure, ReplayArgs};
 use crate::recording::{
     form,
-    replay::{Compared, Replay, Step, Summary, Told},
+    replay::{AtOdds, Compared, Replay, Step, Summary, Told},
     words,
 };
 
@@ -154,6 +154,12 @@ fn summed(summary: &Summary) -> String {
     if !summary.is_whole() && summary.missing + summary.skipped > 0 {
         text += &format!("{} lines are missing, {} inputs were not stepped\n", summary.missing, summary.skipped);
     }
+    if let Some(AtOdds { line, inputs_said, inputs, missing_said, missing }) = &summary.at_odds {
+        text += &format!(
+            "the end at line {line} does not fit: it says {inputs_said} inputs and {missing_said} missing lines, there are {inputs} \
+             and gaps of {missing}; lines were taken out of the recording, or put in\n"
+        );
+    }
     text += &match summary.first_difference {
         None => "at each input that was stepped the same is decided as was recorded\n".to_owned(),
         Some(line) => {
@@ -215,6 +221,13 @@ fn summed_json(summary: &Summary) -> Json {
         "unended": summary.unended,
         "open": summary.is_open,
         "missing": summary.missing,
+        "at_odds": summary.at_odds.as_ref().map(|end| json!({
+            "line": end.line,
+            "inputs_said": end.inputs_said,
+            "inputs": end.inputs,
+            "missing_said": end.missing_said,
+            "missing": end.missing,
+        })),
         "skipped": summary.skipped,
         "differences": summary.differences,
         "first_difference": summary.first_difference,

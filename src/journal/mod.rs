@@ -243,6 +243,14 @@ pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     backup::restore(folder, from)
 }
 
+/// Looks a backup through, in full, without changing anything. Blocks.
+///
+/// # Errors
+/// [`Error`] if it is damaged, none, or newer than this program.
+pub fn check(from: &Path) -> Result<(), Error> {
+    backup::check(from)
+}
+
 /// Under which name a file of a folder is kept that is restored over.
 pub(crate) fn before_restore(folder: &Path, name: &str) -> PathBuf {
     backup::before_restore(folder, name)

@@ -44,21 +44,28 @@ const STEPS: [&str; VERSION as usize] = [
 pub(super) fn open(path: &Path) -> Result<Connection, Error> {
     make_private(path)?;
     let mut connection = connect(path)?;
-    let found: i64 =
-        connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
-    if found > VERSION {
-        return Err(Error::Newer { path: path.to_owned(), found, known: VERSION });
-    }
-    let problem: String =
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
-    if problem != "ok" {
-        return Err(Error::Damaged { path: path.to_owned(), problem });
-    }
+    let found = is_known(&connection, path)?;
+    // Not the full check: that compares each index with its table, which takes time with the size of the journal, at each start.
+    // What a hub writes itself SQLite keeps together; what comes from elsewhere is checked in full by `restore`.
+    holds_together(&connection, path, "PRAGMA quick_check(1)")?;
     let missing = &STEPS[usize::try_from(found).unwrap_or_default()..];
     if !missing.is_empty() {
         migrate(&mut connection, missing).map_err(|error| unusable(path, &error))?;
     }
     Ok(connection)
+}
+
+/// The version of a file, if it is none of a newer program.
+pub(super) fn is_known(connection: &Connection, path: &Path) -> Result<i64, Error> {
+    let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
+    let found: i64 = found.map_err(|error| damaged(path, &error))?;
+    if found > VERSION { Err(Error::Newer { path: path.to_owned(), found, known: VERSION }) } else { Ok(found) }
+}
+
+/// What one of SQLite's checks says, `quick_check(1)` or `integrity_check(1)`.
+pub(super) fn holds_together(connection: &Connection, path: &Path, check: &str) -> Result<(), Error> {
+    let problem: String = connection.query_row(check, [], |row| row.get(0)).map_err(|error| damaged(path, &error))?;
+    if problem == "ok" { Ok(()) } else { Err(Error::Damaged { path: path.to_owned(), problem }) }
 }
 
 /// The file is its owner's alone, like all in the data folder; SQLite gives its log the same rights.

@@ -12,7 +12,10 @@ use std::{
 
 use serde_json::Value as Json;
 
-pub use self::{error::Error, summary::Summary};
+pub use self::{
+    error::Error,
+    summary::{AtOdds, Summary},
+};
 use super::form::{self, Head, Line, Moment, Unreadable, Zero};
 use crate::{
     property::DeviceId,
@@ -144,6 +147,10 @@ pub struct Replay<R> {
     twins: BTreeMap<DeviceId, Twin>,
     /// A line that is damaged, unless a process begins right behind it.
     torn: Option<(u64, Unreadable)>,
+    /// Inputs of the running process, of all devices.
+    inputs: u64,
+    /// Lines that gaps of this process tell of, of all devices.
+    missing: u64,
     summary: Summary,
     done: bool,
 }
@@ -161,6 +168,8 @@ impl<R: BufRead> Replay<R> {
             left_out: BTreeMap::new(),
             twins: BTreeMap::new(),
             torn: None,
+            inputs: 0,
+            missing: 0,
             summary: Summary::default(),
             done: false,
         }
@@ -268,13 +277,16 @@ impl<R: BufRead> Replay<R> {
             Line::Head(head) => {
                 self.torn = None;
                 self.twins.clear();
+                (self.inputs, self.missing) = (0, 0);
                 self.summary.unended += 1;
                 self.summary.is_open = true;
                 Some(Told::Head { line, head })
             }
-            Line::End { why } => {
-                self.summary.unended = self.summary.unended.saturating_sub(1);
-                self.summary.is_open = false;
+            Line::End { why, inputs: inputs_said, missing: missing_said } => {
+                // Nothing comes behind an end: what does is not stepped.
+                self.twins.clear();
+                let (inputs, missing) = (self.inputs, self.missing);
+                self.summary.ends(AtOdds { line, inputs_said, inputs, missing_said, missing });
                 Some(Told::End { line, why })
             }
             Line::Begins { device, at, settings } => {
@@ -289,12 +301,16 @@ impl<R: BufRead> Replay<R> {
                 let is_wanted = self.wanted.as_ref().is_none_or(|wanted| *wanted == device);
                 is_wanted.then_some(Told::LeftOut { line, device, why })
             }
-            Line::Gap { device, missing } => self.meets(&device).then(|| {
-                self.summary.missing += missing;
-                self.twins.remove(&device);
-                Told::Gap { line, device, missing }
-            }),
+            Line::Gap { device, missing } => {
+                self.missing = self.missing.saturating_add(missing);
+                self.meets(&device).then(|| {
+                    self.summary.missing = self.summary.missing.saturating_add(missing);
+                    self.twins.remove(&device);
+                    Told::Gap { line, device, missing }
+                })
+            }
             Line::Moment(moment) => {
+                self.inputs += 1;
                 let wanted = self.meets(&moment.device);
                 wanted.then(|| self.step(*moment)).flatten().map(|step| Told::Step(Box::new(step)))
             }

@@ -76,6 +76,10 @@ pub enum Line {
     End {
         /// Why.
         why: String,
+        /// How many inputs the process recorded.
+        inputs: u64,
+        /// How many lines it could not record, those before a gap and those behind which nothing came any more.
+        missing: u64,
     },
 }
 
@@ -185,7 +189,8 @@ pub fn read(line: &str, zero: Zero) -> Result<Line, Unreadable> {
     let text = |name: &str| field::<std::sync::Arc<str>>(&json, name, zero).map(|text| text.to_string());
     let has = |name: &str| json.get(name).is_some();
     if has("end") {
-        return Ok(Line::End { why: text("end")? });
+        let (inputs, missing) = (field(&json, "inputs", zero)?, field(&json, "missing", zero)?);
+        return Ok(Line::End { why: text("end")?, inputs, missing });
     }
     if !has("device") {
         return Err(Unreadable::Strange);

@@ -633,5 +633,25 @@ fn the_other_lines_come_back_as_they_were() {
     assert_eq!(read(&gap(&lamp, 3), zero), Ok(Line::Gap { device: lamp.clone(), missing: 3 }));
     let why = "code is sensitive".to_owned();
     assert_eq!(read(&left_out(&lamp, &why), zero), Ok(Line::LeftOut { device: lamp, why: why.clone() }));
-    assert_eq!(read(&end(&why, 1, 2), zero), Ok(Line::End { why }));
+    assert_eq!(read(&end(&why, 1, 2), zero), Ok(Line::End { why, inputs: 1, missing: 2 }));
+}
+
+#[test]
+fn what_the_end_says_beside_what_is_there_is_told_also_for_lines_of_which_no_gap_tells() {
+    let mut lines = history(&mut Dice::new(7));
+    let (inputs, lamp) =
+        (lines.iter().filter(|line| line.contains("\"decided\"")).count() as u64, DeviceId::new("lamp").unwrap());
+    let ended = |lines: &[String], inputs, missing| {
+        let lines = [lines, &[end("the hub stopped", inputs, missing)]].concat();
+        let (_, summary) = replayed(&lines);
+        (summary.is_whole(), summary.at_odds.is_some(), summary.missing)
+    };
+    assert_eq!(ended(&lines, inputs, 0), (true, false, 0));
+    assert_eq!(ended(&lines, inputs + 1, 0), (false, true, 0));
+    assert_eq!(ended(&lines, inputs - 1, 0), (false, true, 0));
+    assert_eq!(ended(&lines, inputs, 3), (false, false, 3), "missing to the end");
+    lines.push(gap(&lamp, 2));
+    assert_eq!(ended(&lines, inputs, 2), (false, false, 2));
+    assert_eq!(ended(&lines, inputs, 3), (false, false, 3));
+    assert_eq!(ended(&lines, inputs, 1), (false, true, 2));
 }

@@ -36,11 +36,39 @@ pub struct Summary {
     pub is_open: bool,
     /// Lines that are missing.
     pub missing: u64,
+    /// The first end of a process that does not fit what is there: lines were taken out or put in.
+    pub at_odds: Option<AtOdds>,
     /// Inputs that were not stepped because something before them is missing.
     pub skipped: u64,
 }
 
+/// What the end of a process says that it recorded, beside what is there, of all devices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtOdds {
+    /// The line of the end.
+    pub line: u64,
+    /// Inputs that it says.
+    pub inputs_said: u64,
+    /// Inputs that are there.
+    pub inputs: u64,
+    /// Lines that it says could not be recorded.
+    pub missing_said: u64,
+    /// Those that gaps tell of.
+    pub missing: u64,
+}
+
 impl Summary {
+    /// A process ends after so many inputs and lines missing in gaps. More missing than the gaps tell of is no contradiction: a device
+    /// of which nothing was recorded any more has no gap.
+    pub(super) fn ends(&mut self, end: AtOdds) {
+        self.unended = self.unended.saturating_sub(1);
+        self.is_open = false;
+        self.missing = self.missing.saturating_add(end.missing_said.saturating_sub(end.missing));
+        if end.inputs_said != end.inputs || end.missing > end.missing_said {
+            self.at_odds.get_or_insert(end);
+        }
+    }
+
     pub(super) fn count(&mut self, step: &Step) {
         self.inputs += 1;
         if !self.devices.contains(&step.device) {
@@ -83,6 +111,6 @@ impl Summary {
 
     /// Whether all that the file has could be compared, and was the same.
     pub fn is_whole(&self) -> bool {
-        self.differences == 0 && self.missing == 0 && self.skipped == 0
+        self.differences == 0 && self.missing == 0 && self.skipped == 0 && self.at_odds.is_none()
     }
 }
