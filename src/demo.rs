@@ -138,14 +138,14 @@ impl House {
         }
         let config = Config::parse("demo", &text).expect("the demo's own settings are allowed");
         let (mqtt, http) = (free_port().await?, free_port().await?);
-        let hub = Hub::start(config, DataFolder::open(&folder.0)?, mqtt, http).await?;
+        let data = DataFolder::open(&folder.0)?;
+        let passwords = data.credentials().add_all(&CASES.each_ref().map(Case::id))?; // before the hub looks whom it knows
+        let hub = Hub::start(config, data, mqtt, http).await?;
         let mut sockets = Vec::new();
-        for case in &CASES {
-            let device = case.id();
-            let password = hub.parts().add_device(&device).await?;
+        for (case, password) in CASES.iter().zip(passwords) {
             sockets.push(sim::start(sim::Options {
                 mqtt: hub.mqtt_addr(),
-                device: device.to_string(),
+                device: case.id().to_string(),
                 password: password.reveal().to_owned(),
                 fault: Fault::None,
                 ..sim::Options::default()

@@ -214,6 +214,60 @@ fn a_certificate_that_is_named_and_not_there_is_told_with_its_full_path_and_what
 }
 
 #[test]
+fn check_config_refuses_a_data_folder_that_serve_refuses_and_changes_nothing_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let (hub, ..) = started(folder.path(), &data, &["--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    hub.stop();
+    let journal = fs::read(data.join("journal.db")).unwrap();
+    // As SQLite's `user_version`, in the head at 60.
+    let newer = [&journal[..60], &[0, 0, 0, 99], &journal[64..]].concat();
+    let newer = newer.as_slice();
+    let cases: [(&str, Option<&[u8]>, &str); 13] = [
+        ("journal.db", Some(b"garbage"), "is damaged: file is not a database"),
+        ("journal.db", Some(&[7; 8_192]), "is damaged: file is not a database"),
+        ("journal.db", Some(&journal[..50]), "is damaged: file is not a database"),
+        ("journal.db", Some(newer), "has version 99"),
+        ("journal.db", None, "cannot be used"),
+        ("epoch", Some(b"many\n"), "it holds no whole number"),
+        ("epoch", None, "is a folder, where a hub keeps a file of that name; move it away"),
+        ("hub.id", Some(b"garbage"), "it does not hold 12 hex digits"),
+        ("hub.id", None, "move it away"),
+        ("hub.sock", None, "is no socket and was not made by truetwin; move it away"),
+        ("hub.sock", Some(b"x"), "is no socket and was not made by truetwin; move it away"),
+        ("hub.json", None, "move it away"),
+        ("hub.lock", None, "move it away"),
+    ];
+    let told = |arguments: &[&str]| {
+        let (code, said) = run(&data, arguments, "");
+        assert_eq!(code, USAGE, "{arguments:?}: {said}");
+        said.split_once("truetwin: ").unwrap().1.to_owned()
+    };
+    for (name, content, problem) in cases {
+        let (path, kept) = (data.join(name), folder.path().join("kept"));
+        let was_there = fs::rename(&path, &kept).is_ok();
+        content.map_or_else(|| fs::create_dir(&path), |bytes| fs::write(&path, bytes)).unwrap();
+        let names = || -> std::collections::BTreeSet<_> {
+            fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+        };
+        let before = names();
+        let check = told(&["check-config"]);
+        assert!(check.contains(problem) && check.contains(name), "{name}, {problem}: {check}");
+        assert_eq!(told(&["serve", "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"]), check);
+        assert_eq!(names(), before, "{name}: nothing is made, nothing goes");
+        content.map_or_else(|| fs::remove_dir(&path), |_| fs::remove_file(&path)).unwrap();
+        if was_there {
+            fs::rename(&kept, &path).unwrap();
+        }
+    }
+    // A hub whose memory is off does not open its journal.
+    fs::write(data.join("journal.db"), "garbage").unwrap();
+    let config = folder.path().join("off.toml");
+    fs::write(&config, "[journal]\nkeep = \"off\"\n").unwrap();
+    assert_eq!(run(&data, &["check-config", "--config", config.to_str().unwrap()], "").0, 0);
+}
+
+#[test]
 fn each_secret_in_a_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

@@ -248,6 +248,9 @@ impl Voice {
             (ResultWord::Confirmed, true) if all == 2 => {
                 (format!("{name}：两个都确认了。"), format!("{subject}: both are confirmed."))
             }
+            (ResultWord::Confirmed, true) if all == 1 => {
+                (format!("{name}：确认了。"), format!("{subject}: it is confirmed."))
+            }
             (ResultWord::Confirmed, true) => {
                 (format!("{name}：{all_zh}个都确认了。"), format!("{subject}: all {all_en} are confirmed."))
             }

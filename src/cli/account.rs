@@ -92,7 +92,10 @@ fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {
     }
     // A folder that was mistyped must not be made.
     if !folder.exists() && !matches!(request, Request::AccountAdd { .. }) {
-        let message = format!("there is no data folder {}", folder.display());
+        let message = format!(
+            "there is no data folder {}; `--data` names another one, `truetwin serve` makes it",
+            folder.display()
+        );
         return Err(Failure { exit: Exit::Usage, message }.into());
     }
     let data = DataFolder::open_offline(folder)?;

@@ -18,7 +18,10 @@ pub(super) fn make(file: &Path, folder: &Path) -> anyhow::Result<Exit> {
     match control::ask(folder, &Request::Backup { to: to.clone() }) {
         Err(control::Error::NoHub { .. }) if folder.exists() => backup::of_folder(folder, &to)?,
         Err(control::Error::NoHub { .. }) => {
-            let message = format!("there is no data folder {}", folder.display());
+            let message = format!(
+                "there is no data folder {}; `--data` names another one, `truetwin serve` makes it",
+                folder.display()
+            );
             return Err(Failure { exit: Exit::Usage, message }.into());
         }
         answered => match answered? {
@@ -42,7 +45,7 @@ pub(super) fn restore(file: &Path, folder: &Path) -> anyhow::Result<Exit> {
         );
     }
     say(&format!(
-        "{} is what {} holds; what was there has .before-restore behind its name. Begin with: truetwin serve --data {}\n",
+        "{} is what {} holds; what was there before has .before-restore behind its name. Begin with: truetwin serve --data {}\n",
         folder.display(),
         file.display(),
         folder.display()

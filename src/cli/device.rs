@@ -102,7 +102,9 @@ fn sketch(device: &str, password: &Secret, running: Option<&str>, lan: Option<Ip
     if running.is_none() {
         add("No hub runs on this data folder: start one where boards reach it, with --mqtt 0.0.0.0:1883.");
     } else if mqtt.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback()) {
-        add(&format!("The hub listens on {mqtt}, where no board reaches it: serve with --mqtt 0.0.0.0:{port}."));
+        add(&format!(
+            "The hub listens on {mqtt}, which only this machine reaches; for boards serve with --mqtt 0.0.0.0:{port}."
+        ));
     }
     add("");
     add("// Arduino, ESP-IDF");

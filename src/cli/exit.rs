@@ -129,7 +129,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = error.downcast_ref::<control::Error>() {
         return Some(match error {
             control::Error::NoHub { .. } => Exit::NoHub,
-            control::Error::InTheWay { .. } => Exit::Taken,
+            control::Error::InTheWay { .. } => Exit::Usage,
             control::Error::Io { source, .. } if names_the_wrong_place(source.kind()) => Exit::Usage,
             control::Error::Io { .. } | control::Error::Unreadable { .. } => Exit::Internal,
         });
@@ -147,6 +147,7 @@ fn known(error: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         | data::Error::Damaged { .. }
         | data::Error::Newer { .. }
         | data::Error::Exposed { .. }
+        | data::Error::InTheWay { .. }
         | data::Error::DeviceExists(_)
         | data::Error::UnknownDevice(_)
         | data::Error::TooManyDevices

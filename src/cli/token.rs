@@ -30,7 +30,7 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
         Response::Token { info, token } => say(&complete(&shown(&info, &token))),
         Response::Tokens { tokens } if json => say(&format!("{}\n", serde_json::json!(tokens))),
         Response::Tokens { tokens } => say(&complete(&list(&tokens))),
-        Response::Removed { device } => say(&format!("{device} is revoked; whoever has it may nothing any more\n")),
+        Response::Removed { device } => say(&format!("{device} is revoked; whoever has it is let in no more\n")),
         other @ (Response::Device { .. }
         | Response::Devices { .. }
         | Response::Answer { .. }
@@ -51,7 +51,10 @@ fn carry_out(request: &Request, folder: &Path) -> anyhow::Result<Response> {
     }
     // A folder that was mistyped must not be made.
     if !folder.exists() && !matches!(request, Request::TokenAdd { .. }) {
-        let message = format!("there is no data folder {}", folder.display());
+        let message = format!(
+            "there is no data folder {}; `--data` names another one, `truetwin serve` makes it",
+            folder.display()
+        );
         return Err(Failure { exit: Exit::Usage, message }.into());
     }
     let data = DataFolder::open_offline(folder)?;

@@ -181,6 +181,20 @@ pub struct Server {
     owner: u32,
 }
 
+/// Whether there is a socket in the folder: a running hub's, or one that a hub left behind that was killed. Changes nothing.
+///
+/// # Errors
+/// [`Error::InTheWay`] if it is something else, so that no hub could listen there; [`Error::Io`].
+pub fn left_behind(folder: &Path) -> Result<bool, Error> {
+    let path = folder.join(SOCKET);
+    match path.symlink_metadata() {
+        Ok(found) if found.file_type().is_socket() => Ok(true),
+        Ok(_) => Err(Error::InTheWay { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(Error::Io { doing: "look at", path, source }),
+    }
+}
+
 impl Server {
     /// Listens in the folder. Because its lock is held, a socket that is there already belongs to a hub that is dead,
     /// and is replaced. To be called in a tokio runtime.
@@ -193,11 +207,8 @@ impl Server {
             let path = path.clone();
             move |source| Error::Io { doing, path, source }
         };
-        match path.symlink_metadata() {
-            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(&path).map_err(io("remove"))?,
-            Ok(_) => return Err(Error::InTheWay { path }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(io("look at")(error)),
+        if left_behind(folder.path())? {
+            std::fs::remove_file(&path).map_err(io("remove"))?;
         }
         let listener = UnixListener::bind(&path).map_err(io("listen on"))?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(io("make private"))?;

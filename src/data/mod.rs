@@ -112,6 +112,12 @@ pub enum Error {
         /// Its mode.
         mode: u32,
     },
+    /// A folder has the name of a file.
+    #[error("{} is a folder, where a hub keeps a file of that name; move it away", path.display())]
+    InTheWay {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process has it.
     #[error(
         "the data folder {} is in use{}; stop that hub, or give another folder with --data",
@@ -249,6 +255,7 @@ impl DataFolder {
     pub fn open_offline(path: &Path) -> Result<Self, Error> {
         let make = DirBuilder::new().recursive(true).mode(0o700).create(path);
         make.map_err(|source| Error::Io { doing: MAKE_FOLDER, path: path.to_owned(), source })?;
+        in_the_way(path).next().map_or(Ok(()), Err)?;
         let lock = Arc::new(lock(path)?);
         // A hub that was killed left it behind, and nobody listens there any more.
         file::remove(path, HUB_JSON)?;
@@ -370,20 +377,48 @@ fn read_epoch(folder: &Path) -> Result<Option<u64>, Error> {
     parsed.map(Some).ok_or_else(|| Error::Damaged { path, problem: "it holds no whole number".to_owned() })
 }
 
+/// Files that a hub could not begin with because folders have their names.
+fn in_the_way(folder: &Path) -> impl Iterator<Item = Error> {
+    let paths = [LOCK, HUB_JSON, SOCKETS, EPOCH, HUB_ID].map(|name| folder.join(name));
+    paths.into_iter().filter(|path| path.is_dir()).map(|path| Error::InTheWay { path })
+}
+
+/// What keeps a hub from beginning with the files of this folder that are about itself, as far as it can be told without changing
+/// anything; the folder may be a running hub's.
+pub fn mistakes(folder: &Path) -> Vec<Error> {
+    let mut all: Vec<Error> = in_the_way(folder).collect();
+    if !all.is_empty() {
+        return all;
+    }
+    // Before the epoch: a hub that begins beside this writes the epoch first.
+    let has_id = folder.join(HUB_ID).exists();
+    let epoch = read_epoch(folder).unwrap_or_else(|error| {
+        all.push(error);
+        Some(0)
+    });
+    all.extend(has_id.then(|| read_hub_id(folder, epoch).err()).flatten());
+    all
+}
+
 /// The epoch is written before the id, so an id without an epoch is a loss: devices that know this hub would take no
 /// welcome of its new first epoch.
-fn read_or_make_hub_id(folder: &Path, epoch: Option<u64>) -> Result<String, Error> {
+fn read_hub_id(folder: &Path, epoch: Option<u64>) -> Result<Option<String>, Error> {
     let path = folder.join(HUB_ID);
-    if let Some(text) = file::read(&path, SMALL_BYTES_MAX)? {
-        let id = text.trim();
-        if id.len() != 2 * HUB_ID_BYTES || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(Error::Damaged { path, problem: format!("it does not hold {} hex digits", 2 * HUB_ID_BYTES) });
-        }
-        if epoch.is_none() {
-            let problem = format!("there is none beside {HUB_ID} (without both, the hub begins anew)");
-            return Err(Error::Damaged { path: folder.join(EPOCH), problem });
-        }
-        return Ok(id.to_owned());
+    let Some(text) = file::read(&path, SMALL_BYTES_MAX)? else { return Ok(None) };
+    let id = text.trim();
+    if id.len() != 2 * HUB_ID_BYTES || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(Error::Damaged { path, problem: format!("it does not hold {} hex digits", 2 * HUB_ID_BYTES) });
+    }
+    if epoch.is_none() {
+        let problem = format!("there is none beside {HUB_ID} (without both, the hub begins anew)");
+        return Err(Error::Damaged { path: folder.join(EPOCH), problem });
+    }
+    Ok(Some(id.to_owned()))
+}
+
+fn read_or_make_hub_id(folder: &Path, epoch: Option<u64>) -> Result<String, Error> {
+    if let Some(id) = read_hub_id(folder, epoch)? {
+        return Ok(id);
     }
     if epoch.is_none() {
         file::replace(folder, EPOCH, b"0\n")?;

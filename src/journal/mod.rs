@@ -243,6 +243,15 @@ pub fn restore(folder: &Path, from: &Path) -> Result<(), Error> {
     backup::restore(folder, from)
 }
 
+/// Whether a hub could begin with the journal of a folder, as far as its head tells: nothing is changed, nothing made, and the folder
+/// may be a running hub's.
+///
+/// # Errors
+/// [`Error`] if the file is no journal, is newer than this program or cannot be read.
+pub fn look(folder: &Path) -> Result<(), Error> {
+    schema::look(&folder.join(FILE))
+}
+
 /// Looks a backup through, in full, without changing anything. Blocks.
 ///
 /// # Errors

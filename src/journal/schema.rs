@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{self, Read as _},
     os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
@@ -59,7 +60,36 @@ pub(super) fn open(path: &Path) -> Result<Connection, Error> {
 pub(super) fn is_known(connection: &Connection, path: &Path) -> Result<i64, Error> {
     let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0));
     let found: i64 = found.map_err(|error| damaged(path, &error))?;
+    known(found, path)
+}
+
+fn known(found: i64, path: &Path) -> Result<i64, Error> {
     if found > VERSION { Err(Error::Newer { path: path.to_owned(), found, known: VERSION }) } else { Ok(found) }
+}
+
+/// What a file begins with that is SQLite's, and where its version stands ("The Database Header", sqlite.org/fileformat.html).
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const HEADER_BYTES: usize = 100;
+const USER_VERSION_AT: usize = 60;
+
+/// Looks at the head of a file without SQLite, which would make its log beside it: whether it is a database, and of a version that is
+/// known. A file that is not there, or an empty one, will be made. A version that is only in the log, and what is further inside, only
+/// opening it shows.
+pub(super) fn look(path: &Path) -> Result<(), Error> {
+    let unusable = |error: io::Error| Error::Unusable { path: path.to_owned(), problem: error.to_string() };
+    let mut head = Vec::new();
+    match fs::File::open(path) {
+        Ok(file) => file.take(HEADER_BYTES as u64).read_to_end(&mut head).map_err(unusable)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unusable(error)),
+    };
+    let version =
+        head.get(USER_VERSION_AT..).and_then(|bytes| bytes.first_chunk()).map(|bytes| i32::from_be_bytes(*bytes));
+    match version {
+        _ if head.is_empty() => Ok(()),
+        Some(found) if head.len() == HEADER_BYTES && head.starts_with(MAGIC) => known(found.into(), path).map(|_| ()),
+        Some(_) | None => Err(Error::Damaged { path: path.to_owned(), problem: "file is not a database".to_owned() }),
+    }
 }
 
 /// What one of SQLite's checks says, `quick_check(1)` or `integrity_check(1)`.
@@ -70,7 +100,7 @@ pub(super) fn holds_together(connection: &Connection, path: &Path, check: &str) 
 
 /// The file is its owner's alone, like all in the data folder; SQLite gives its log the same rights.
 fn make_private(path: &Path) -> Result<(), Error> {
-    let unusable = |error: std::io::Error| Error::Unusable { path: path.to_owned(), problem: error.to_string() };
+    let unusable = |error: io::Error| Error::Unusable { path: path.to_owned(), problem: error.to_string() };
     let mut options = fs::OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(path).map_err(unusable)?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(unusable)

@@ -43,7 +43,7 @@ pub enum ClientError {
     },
     /// The hub wants a token, and this is none of its own.
     #[error(
-        "the hub at {url} wants a token, or takes this one no more; give one of `truetwin token list` in TRUETWIN_TOKEN"
+        "the hub at {url} wants a token, or takes this one no more; put yours into TRUETWIN_TOKEN; `truetwin token add NAME` makes one"
     )]
     Token {
         /// The address.

@@ -1,15 +1,16 @@
 //! Whether a hub can start, told before anything is opened: what `truetwin check-config` says and what `truetwin serve` says first
 //! are the same, and all of it at once.
 //!
-//! Not told here is what only trying shows: an address or a data folder that is taken, a journal that is damaged.
+//! Not told here is what only trying shows: an address or a data folder that is taken, a journal that is damaged further inside than its head, a
+//! disk that is full or takes nothing.
 
 use std::{io, path::Path};
 
 use super::{SpokenCodeError, Unguarded, beyond, configured, settings, spoken_code, tls_files};
 use crate::{
     broker::{SettingError, TlsError},
-    config::Config,
-    data, recorder,
+    config::{Config, Keeping},
+    control, data, journal, recorder,
 };
 
 /// One reason why a hub would not start.
@@ -36,6 +37,12 @@ pub enum Mistake {
     /// The data folder.
     #[error(transparent)]
     Data(#[from] data::Error),
+    /// The journal in it.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// What is where the control socket is to be.
+    #[error(transparent)]
+    Control(#[from] control::Error),
 }
 
 /// All reasons why a hub would not start with this configuration, as far as files tell. `folder`: the data folder, which may be a
@@ -56,6 +63,11 @@ pub fn mistakes(config: &Config, folder: Option<&Path>) -> Vec<Mistake> {
         all.push(data::Error::Io { doing, path, source }.into());
         return all;
     }
+    all.extend(data::mistakes(folder).into_iter().map(Mistake::from));
+    if config.journal.keep != Keeping::Off {
+        all.extend(journal::look(folder).err().map(Mistake::from));
+    }
+    all.extend(control::left_behind(folder).err().map(Mistake::from));
     let mut broken = Vec::new();
     let devices = counted(data::device_names(folder).map(Option::unwrap_or_default), &mut broken);
     let accounts = counted(data::account_names(folder), &mut broken);
