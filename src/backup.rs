@@ -2,7 +2,7 @@
 //!
 //! A restored hub is the same hub to its devices: its name, their passwords. Its epoch jumps far ahead, because devices take no
 //! welcome of an older one (wire protocol, *Greeting*) and nobody knows how often the hub began anew since the backup.
-//! Its last line is a checksum over the whole file ([`seal`]); a backup is looked through before anything is made or moved for it.
+//! The last line is a checksum over all before it; a backup is looked through before anything is made or moved for it.
 //! The file holds what lets people in (hashes of passwords and tokens, addresses of access points with theirs): mode 0600.
 
 mod seal;

@@ -115,18 +115,23 @@ fn a_topic_that_was_refused_is_in_the_log_with_the_command_that_grants_it() {
         assert_eq!((client.subscribe("#"), client.subscribe("home/+")), (REFUSED, GRANTED));
         client.publish("other/x", false, "");
         assert!(client.0.read(&mut [0]).is_ok_and(|read| read == 0), "3.1.1 has no code for it");
+        let mut client = Client::connect(&mqtt, "me", &password);
+        client.publish("-x/y", false, "");
+        assert!(client.0.read(&mut [0]).is_ok_and(|read| read == 0), "the same");
     }
     let said = hub.said();
-    for (what, grants) in [("a subscription to \"#\"", "--read '#'"), ("a publish to \"other/x\"", "--write 'other/x'")]
-    {
+    for (what, grants) in [
+        ("a subscription to \"#\"", "--read='#'"),
+        ("a publish to \"other/x\"", "--write='other/x'"),
+        ("a publish to \"-x/y\"", "--write='-x/y'"),
+    ] {
         let lines: Vec<&str> = said.lines().filter(|line| line.contains(what)).collect();
         let [line] = lines.as_slice() else { panic!("{} lines say {what}: {said}", lines.len()) };
         assert!(line.contains("me") && line.contains("home/#") && line.contains("WARN"), "{line}");
         // What the line says, typed as it stands.
         let command = line.split("truetwin ").nth(1).unwrap();
         assert!(command.starts_with(&format!("--data {} account allow me {grants}", data.display())), "{command}");
-        let words: Vec<&str> = grants.split(' ').map(|word| word.trim_matches('\'')).collect();
-        let (code, said) = run(&data, &[&["account", "allow", "me"], &words[..]].concat(), "");
+        let (code, said) = run(&data, &["account", "allow", "me", &grants.replace('\'', "")], "");
         assert!(code == 0 && said.contains("home/#"), "{said}");
     }
     let mut client = Client::connect(&mqtt, "me", &password);

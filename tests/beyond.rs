@@ -198,6 +198,22 @@ fn check_config_refuses_what_serve_refuses_and_both_tell_all_of_it_at_once() {
 }
 
 #[test]
+fn a_certificate_that_is_named_and_not_there_is_told_with_its_full_path_and_what_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, config) = (folder.path().join("data"), folder.path().join("hub.toml"));
+    fs::write(&config, "[mqtt]\ntls = \"both\"\ntls_cert_file = \"nix.pem\"\ntls_key_file = \"nix.key\"\n").unwrap();
+    let config = config.to_str().unwrap();
+    let looked_at = folder.path().join("nix.pem").display().to_string();
+    let (code, checked) = run(&data, &["check-config", "--config", config], "");
+    assert_eq!(code, USAGE, "{checked}");
+    let begun = refused(&data, &["--config", config, "--mqtt", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    for said in [checked, begun] {
+        assert!(said.contains(&looked_at) && said.contains("put it there, or leave both out"), "{said}");
+        assert!(!said.contains("makes one"), "tls make writes elsewhere: {said}");
+    }
+}
+
+#[test]
 fn check_config_refuses_a_data_folder_that_serve_refuses_and_changes_nothing_in_it() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");

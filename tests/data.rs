@@ -379,7 +379,10 @@ fn each_secret_of_the_folder_is_refused_while_others_have_a_right_on_it_and_made
                 }
                 "hub.key" => {
                     let (cert_file, key_file) = (folder.path().join("hub.pem"), file.clone());
-                    truetwin::broker::Tls { cert_file, key_file, plain: true }.check().unwrap_err().to_string()
+                    truetwin::broker::Tls { cert_file, key_file, configured: false, plain: true }
+                        .check()
+                        .unwrap_err()
+                        .to_string()
                 }
                 _ => DataFolder::open_offline(folder.path()).unwrap_err().to_string(),
             };

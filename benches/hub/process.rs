@@ -157,7 +157,12 @@ pub(crate) fn role(arguments: &[&str]) -> anyhow::Result<(Process, String)> {
 
 /// The certificate that `truetwin tls make` has put into a folder.
 pub(crate) fn tls(folder: &Path) -> Tls {
-    Tls { cert_file: folder.join(data::TLS_CERT), key_file: folder.join(data::TLS_KEY), plain: false }
+    Tls {
+        cert_file: folder.join(data::TLS_CERT),
+        key_file: folder.join(data::TLS_KEY),
+        configured: false,
+        plain: false,
+    }
 }
 
 /// Debian's Mosquitto, tuned as well as it can be: no Nagle, nothing held back. With a certificate it takes TLS alone. `None` where

@@ -9,6 +9,7 @@ use crate::{
     config::Config,
     control::{self, AccountInfo, Request, Response},
     data::{DataFolder, Secret},
+    topics,
 };
 
 pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit> {
@@ -65,15 +66,14 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
 #[expect(clippy::wildcard_enum_match_arm, reason = "an answer to another question is one mistake, whichever it is")]
 fn allow(request: &Request, folder: &Path) -> anyhow::Result<Exit> {
     match carry_out(request, folder)? {
-        Response::Account { account, .. } => {
-            let (read, write) = (patterns(&account.read), patterns(&account.write));
-            say(&format!(
-                "{} may read {read} and write {write}; whoever is connected as it comes in anew\n",
-                account.name
-            ))
-        }
+        Response::Account { account, .. } => say(&allowed(&account)),
         other => unexpected(&other),
     }
+}
+
+fn allowed(account: &AccountInfo) -> String {
+    let (read, write) = (patterns(&account.read), patterns(&account.write));
+    format!("{} may read {read} and write {write}; whoever is connected as it comes in anew\n", account.name)
 }
 
 /// The password that was chosen, if one was.
@@ -119,7 +119,7 @@ fn shown(account: &AccountInfo, password: Option<&Secret>, mqtt: &str) -> String
 }
 
 fn patterns(patterns: &[String]) -> String {
-    if patterns.is_empty() { "nothing".to_owned() } else { patterns.join(" ") }
+    if patterns.is_empty() { "nothing".to_owned() } else { topics::shown(&patterns.join(" ")) }
 }
 
 fn list(accounts: &[AccountInfo]) -> String {
@@ -168,6 +168,17 @@ mod tests {
         assert_eq!(asked(&remove, folder.path()), Response::Removed { device: "z2m".into() });
         let Response::Error { message } = asked(&remove, folder.path()) else { panic!("twice") };
         assert!(message.contains("account list"), "{message}");
+    }
+
+    #[test]
+    fn a_pattern_shows_what_cannot_be_seen_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let Response::Account { account, mqtt, .. } = asked(&add("z2m", "a/\u{202e}b"), folder.path()) else {
+            panic!("not made")
+        };
+        for said in [shown(&account, None, &mqtt), allowed(&account), list(std::slice::from_ref(&account))] {
+            assert!(said.contains(r"a/\u{202e}b") && !said.contains('\u{202e}'), "{said}");
+        }
     }
 
     #[test]

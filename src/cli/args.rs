@@ -492,6 +492,7 @@ mod tests {
             "truetwin account add z2m --write zigbee2mqtt/# --read zigbee2mqtt/# --password-file f",
             "truetwin account add me --read # --ask",
             "truetwin account allow me --read #",
+            "truetwin account allow me --read=-x/y --write=-x/#",
             "truetwin account list --json",
             "truetwin account rotate ha --ask",
             "truetwin account remove ha --data d",

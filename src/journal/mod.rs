@@ -19,6 +19,7 @@ mod checkpoint;
 mod entry;
 pub mod form;
 mod recovered;
+mod refusing;
 mod schema;
 mod waiting;
 mod writer;

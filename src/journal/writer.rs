@@ -11,6 +11,7 @@ use std::{
 use super::{
     Counters, Entry, Error, Lasting, NotKept, Retention, backup,
     checkpoint::{Log, thread_written_bytes},
+    refusing::Refusing,
     waiting::{Batch, Order, Waiting},
 };
 use rusqlite::{Connection, Transaction, params};
@@ -30,8 +31,17 @@ pub(super) fn start(
     counters: Arc<Counters>,
 ) -> Result<JoinHandle<()>, Error> {
     let now = Instant::now();
-    let mut writer =
-        Writer { connection, log, retention, counters, synced: false, retained: now, accounted: now, written_bytes: 0 };
+    let mut writer = Writer {
+        connection,
+        log,
+        retention,
+        counters,
+        refusing: Refusing::default(),
+        synced: false,
+        retained: now,
+        accounted: now,
+        written_bytes: 0,
+    };
     thread::Builder::new()
         .name("journal".to_owned())
         .spawn(move || {
@@ -58,6 +68,7 @@ struct Writer {
     log: Log,
     retention: Retention,
     counters: Arc<Counters>,
+    refusing: Refusing,
     /// Whether commits are synced at present.
     synced: bool,
     retained: Instant,
@@ -103,10 +114,15 @@ impl Writer {
             Ok(()) => {
                 self.counters.commits.fetch_add(1, Ordering::Relaxed);
                 self.counters.entries.fetch_add(count, Ordering::Relaxed);
+                if let Some(entries) = self.refusing.written(Instant::now()) {
+                    tracing::warn!(entries, "the journal is written again; so many were refused since the last line");
+                }
                 Ok(())
             }
             Err(error) => {
-                tracing::error!(%error, entries = count, "the journal could not be written");
+                if let Some(entries) = self.refusing.refused(Instant::now(), count) {
+                    tracing::error!(%error, entries, "the journal could not be written; while this lasts it is said once a minute");
+                }
                 self.counters.not_kept.fetch_add(count, Ordering::Relaxed);
                 Err(NotKept::Refused)
             }

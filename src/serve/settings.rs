@@ -85,10 +85,33 @@ pub fn tls_files(config: &Config, folder: &Path) -> Option<broker::Tls> {
         TlsMode::Both => true,
         TlsMode::Only => false,
     };
-    let file = |named: Option<&String>, own: &str| named.map_or_else(|| folder.join(own), PathBuf::from);
+    // In full: who is told that a file is not there must see where it was looked for.
+    let file = |named: Option<&String>, own: &str| {
+        let path = named.map_or_else(|| folder.join(own), PathBuf::from);
+        std::path::absolute(&path).unwrap_or(path)
+    };
     Some(broker::Tls {
         cert_file: file(mqtt.tls_cert_file.as_ref(), TLS_CERT),
         key_file: file(mqtt.tls_key_file.as_ref(), TLS_KEY),
+        configured: mqtt.tls_cert_file.is_some(),
         plain,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_s_files_have_full_paths_wherever_they_are_named() {
+        let mut config = Config::default();
+        config.mqtt.tls = TlsMode::Both;
+        let here = std::env::current_dir().expect("a folder");
+        let own = tls_files(&config, Path::new("d")).expect("it speaks TLS");
+        assert_eq!((own.cert_file, own.configured), (here.join("d").join(TLS_CERT), false));
+        (config.mqtt.tls_cert_file, config.mqtt.tls_key_file) = (Some("nix.pem".into()), Some("/k/nix.key".into()));
+        let named = tls_files(&config, Path::new("d")).expect("it speaks TLS");
+        assert_eq!((named.cert_file, named.key_file), (here.join("nix.pem"), "/k/nix.key".into()));
+        assert!(named.configured);
+    }
 }

@@ -3,8 +3,12 @@
 //! Pure text. Sections in comments are of MQTT 5; 3.1.1 says the same in 4.7. Knows no connections and no messages.
 
 mod rights;
+mod shown;
 
-pub use self::rights::{BadPattern, PATTERN_BYTES_MAX, PATTERNS_MAX, Rights};
+pub use self::{
+    rights::{BadPattern, PATTERN_BYTES_MAX, PATTERNS_MAX, Rights},
+    shown::{has_invisible, shown},
+};
 
 /// The longest topic or filter of a service account, bytes: ten times what Home Assistant and Zigbee2MQTT use. MQTT allows
 /// 65 535, which would be memory for nothing.

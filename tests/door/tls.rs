@@ -56,7 +56,7 @@ impl Authority {
     }
 
     fn tls(&self, plain: bool) -> Tls {
-        Tls { cert_file: self.path("cert"), key_file: self.path("key"), plain }
+        Tls { cert_file: self.path("cert"), key_file: self.path("key"), configured: false, plain }
     }
 
     pub(crate) fn settings(&self) -> Settings {

@@ -8,7 +8,10 @@ use std::{
     sync::Mutex,
 };
 
-use crate::{broker::core::lock, topics::Rights};
+use crate::{
+    broker::core::lock,
+    topics::{Rights, has_invisible, shown},
+};
 
 /// How long the same is not said again: whoever connects anew each second fills no disk.
 const AGAIN_AFTER_MS: u64 = 600_000;
@@ -81,7 +84,7 @@ impl fmt::Display for Line<'_> {
         match patterns.as_slice() {
             [] => f.write_str("nothing")?,
             patterns => {
-                f.write_str(&patterns[..patterns.len().min(PATTERNS_SHOWN)].join(" "))?;
+                f.write_str(&shown(&patterns[..patterns.len().min(PATTERNS_SHOWN)].join(" ")))?;
                 if patterns.len() > PATTERNS_SHOWN {
                     write!(f, " and {} more", patterns.len() - PATTERNS_SHOWN)?;
                 }
@@ -92,10 +95,17 @@ impl fmt::Display for Line<'_> {
             Wanted::Write(topic) => self.rights.with(&[], &[topic]),
         };
         match granted {
-            Ok(_) if whole && !topic.contains(char::is_control) => {
+            // Behind `=`, so that a topic which begins with a hyphen is no option.
+            Ok(_) if whole && !has_invisible(topic) => {
                 let quoted = topic.replace('\'', "'\\''");
-                write!(f, "; grant it with: truetwin account allow {} {flag} '{quoted}'", self.account)
+                write!(f, "; grant it with: truetwin account allow {} {flag}='{quoted}'", self.account)
             }
+            Ok(_) if has_invisible(topic) => write!(
+                f,
+                "; it has characters that cannot be seen, so it is not put into a command; a pattern around it is granted with: \
+                 truetwin account allow {} {flag} PATTERN",
+                self.account
+            ),
             Ok(_) => {
                 write!(f, "; grant a pattern around it with: truetwin account allow {} {flag} PATTERN", self.account)
             }
@@ -119,13 +129,14 @@ mod tests {
         assert_eq!(
             line(&rights, Wanted::Read("#")),
             "a subscription to \"#\" was refused; it may read home/# zigbee2mqtt/#; grant it with: truetwin account allow me \
-             --read '#'"
+             --read='#'"
         );
         assert_eq!(
             line(&rights, Wanted::Write("it's/x")),
-            "a publish to \"it's/x\" was refused; it may write nothing; grant it with: truetwin account allow me --write \
-             'it'\\''s/x'"
+            "a publish to \"it's/x\" was refused; it may write nothing; grant it with: truetwin account allow me \
+             --write='it'\\''s/x'"
         );
+        assert!(line(&rights, Wanted::Write("-x/y")).ends_with("account allow me --write='-x/y'"), "it is no option");
         for (wanted, why) in [
             (Wanted::Write("truetwin/lamp/command"), "only the hub and each device itself may write"),
             (Wanted::Read("$SYS/#"), "are not offered"),
@@ -138,6 +149,17 @@ mod tests {
         assert!(said.len() < 400 && said.ends_with("account allow me --read PATTERN"), "{said}");
         let said = line(&rights, Wanted::Read("a\n2026 forged"));
         assert!(!said.contains('\n'), "a topic writes no line of its own: {said}");
+        for hidden in ["a/\u{202e}b", "a/\u{2066}b", "a/\u{200b}b", "a/\u{feff}b"] {
+            let rights = Rights::new(&[hidden], &[]).unwrap();
+            for wanted in [Wanted::Read("other"), Wanted::Read(hidden), Wanted::Write(hidden)] {
+                let said = line(&rights, wanted);
+                assert!(
+                    !has_invisible(&said) && said.contains("\\u{"),
+                    "nothing is written that cannot be seen: {said}"
+                );
+            }
+            assert!(line(&rights, Wanted::Write(hidden)).contains("not put into a command"));
+        }
         let many: Vec<String> = (0..16).map(|at| format!("t{at}/#")).collect();
         let said = line(&Rights::new(&many, &[]).unwrap(), Wanted::Read("other"));
         assert!(said.contains("and 8 more") && said.contains("it cannot be granted: 17 patterns"), "{said}");

@@ -43,6 +43,8 @@ pub struct Tls {
     pub cert_file: PathBuf,
     /// Its private key in PEM (PKCS #8, PKCS #1 or SEC 1), in a file of its owner's alone.
     pub key_file: PathBuf,
+    /// Whether the configuration names the files; else they are those that `truetwin tls make` makes.
+    pub configured: bool,
     /// Whether clients may come without TLS, too, on the same port.
     pub plain: bool,
 }
@@ -51,12 +53,14 @@ pub struct Tls {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read the TLS {what} {} (truetwin tls make makes one)", path.display())]
+    #[error("cannot read the TLS {what} {} ({})", path.display(), remedy(*configured))]
     Unreadable {
         /// `certificate` or `key`.
         what: &'static str,
         /// The file.
         path: PathBuf,
+        /// Whether the configuration names it.
+        configured: bool,
         /// Why.
         #[source]
         source: io::Error,
@@ -89,6 +93,15 @@ pub enum TlsError {
     },
 }
 
+/// What helps when a file is not there. `truetwin tls make` writes to the data folder only.
+fn remedy(configured: bool) -> &'static str {
+    if configured {
+        "mqtt.tls_cert_file and mqtt.tls_key_file name it: put it there, or leave both out and run truetwin tls make"
+    } else {
+        "truetwin tls make makes one"
+    }
+}
+
 impl Tls {
     /// Whether the files can be used, and when the certificate ends, seconds since 1970 (`None` if it does not say so in a way
     /// that is understood). Blocks on the disk.
@@ -102,11 +115,11 @@ impl Tls {
     fn load(&self) -> Result<Loaded, TlsError> {
         let stamp = self.stamp(); // before the files are read: a change in between is seen by the next look
         let not_pem = |what, path: &Path| TlsError::NotPem { what, path: path.to_owned() };
-        let text = read("certificate", &self.cert_file)?;
+        let text = read("certificate", &self.cert_file, self.configured)?;
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain.ok_or_else(|| not_pem("certificate", &self.cert_file))?;
-        let text = read_key(&self.key_file)?;
+        let text = read_key(&self.key_file, self.configured)?;
         let key = PrivateKeyDer::from_pem_slice(&text).map_err(|_| not_pem("private key", &self.key_file))?;
         let expires_s = expiry::not_after_s(&chain[0]);
         let (cert, key_file) = (self.cert_file.clone(), self.key_file.clone());
@@ -145,13 +158,13 @@ fn server(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> R
     Ok(config)
 }
 
-fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+fn read(what: &'static str, path: &Path, configured: bool) -> Result<Vec<u8>, TlsError> {
     let opened = File::open(path).and_then(|file| contents(&file));
-    opened.map_err(|source| TlsError::Unreadable { what, path: path.to_owned(), source })
+    opened.map_err(|source| TlsError::Unreadable { what, path: path.to_owned(), configured, source })
 }
 
-fn read_key(path: &Path) -> Result<Vec<u8>, TlsError> {
-    let unreadable = |source| TlsError::Unreadable { what: "key", path: path.to_owned(), source };
+fn read_key(path: &Path, configured: bool) -> Result<Vec<u8>, TlsError> {
+    let unreadable = |source| TlsError::Unreadable { what: "key", path: path.to_owned(), configured, source };
     let file = private::open(path).map_err(|refused| match refused {
         Refused::Io(source) => unreadable(source),
         Refused::Exposed { mode } => TlsError::Exposed { path: path.to_owned(), mode },

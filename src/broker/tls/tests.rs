@@ -5,8 +5,12 @@ use super::*;
 #[test]
 fn a_file_that_is_no_file_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls =
-        |cert: &str| Tls { cert_file: folder.path().join(cert), key_file: folder.path().join("key"), plain: true };
+    let tls = |cert: &str| Tls {
+        cert_file: folder.path().join(cert),
+        key_file: folder.path().join("key"),
+        configured: false,
+        plain: true,
+    };
     let error = tls("none").check().expect_err("nothing is there").to_string();
     assert_eq!(
         error,
@@ -15,6 +19,8 @@ fn a_file_that_is_no_file_is_named() {
             folder.path().join("none").display()
         )
     );
+    let error = Tls { configured: true, ..tls("none") }.check().expect_err("nothing is there").to_string();
+    assert!(error.contains("put it there, or leave both out"), "tls make would not write it there: {error}");
     assert!(tls("").check().is_err(), "a folder is no certificate");
 }
 
@@ -35,7 +41,12 @@ fn write(tls: &Tls, (cert, key): (String, String)) {
 #[test]
 fn a_chain_is_read_its_own_certificate_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls = Tls { cert_file: folder.path().join("cert"), key_file: folder.path().join("key"), plain: false };
+    let tls = Tls {
+        cert_file: folder.path().join("cert"),
+        key_file: folder.path().join("key"),
+        configured: false,
+        plain: false,
+    };
     let ((own, key), (next, _)) = (made("hub", 2031), made("authority", 2051));
     write(&tls, (format!("# hub\n{own}\n{next}"), key));
     assert_eq!(tls.check().expect("it is good"), Some(1_924_992_000));
@@ -44,12 +55,17 @@ fn a_chain_is_read_its_own_certificate_first() {
 #[test]
 fn a_certificate_that_could_not_be_read_when_it_was_renewed_is_taken_once_it_can() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls = Tls { cert_file: folder.path().join("cert"), key_file: folder.path().join("key"), plain: false };
+    let tls = Tls {
+        cert_file: folder.path().join("cert"),
+        key_file: folder.path().join("key"),
+        configured: false,
+        plain: false,
+    };
     write(&tls, made("hub", 2031));
     let certificate = Certificate::read(tls.clone()).expect("it is good");
     let short = |tls: &Tls| {
         let (path, source) = (tls.cert_file.clone(), io::Error::other("too many open files"));
-        Err(TlsError::Unreadable { what: "certificate", path, source })
+        Err(TlsError::Unreadable { what: "certificate", path, configured: false, source })
     };
     let unasked = |_: &Tls| panic!("it is not read");
     let start = Instant::now();
