@@ -76,5 +76,5 @@ if __name__ == "__main__":
         args.add_argument(flag, default=default, type=type(default))
     a = args.parse_args()
     try: device = Device(a.name, open(a.password_file).read().strip(), Relay(), a.host, a.port, a.mqtt)
-    except OSError as error: raise SystemExit(f"cannot start: {error}; is {a.password_file} there, and a hub at {a.host}:{a.port}?")
+    except OSError as error: raise SystemExit(f"cannot start: {error}; is {a.password_file} there, and a hub at {a.host}:{a.port}?") from error
     device.run()
