@@ -38,15 +38,15 @@ fn write(tls: &Tls, (cert, key): (String, String)) {
     std::fs::set_permissions(&tls.key_file, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
 }
 
+/// The files of a certificate in this folder.
+fn within(folder: &Path) -> Tls {
+    Tls { cert_file: folder.join("cert"), key_file: folder.join("key"), configured: false, plain: false }
+}
+
 #[test]
 fn a_chain_is_read_its_own_certificate_first() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls = Tls {
-        cert_file: folder.path().join("cert"),
-        key_file: folder.path().join("key"),
-        configured: false,
-        plain: false,
-    };
+    let tls = within(folder.path());
     let ((own, key), (next, _)) = (made("hub", 2031), made("authority", 2051));
     write(&tls, (format!("# hub\n{own}\n{next}"), key));
     assert_eq!(tls.check().expect("it is good"), Some(1_924_992_000));
@@ -55,12 +55,7 @@ fn a_chain_is_read_its_own_certificate_first() {
 #[test]
 fn a_certificate_that_could_not_be_read_when_it_was_renewed_is_taken_once_it_can() {
     let folder = tempfile::tempdir().expect("a folder");
-    let tls = Tls {
-        cert_file: folder.path().join("cert"),
-        key_file: folder.path().join("key"),
-        configured: false,
-        plain: false,
-    };
+    let tls = within(folder.path());
     write(&tls, made("hub", 2031));
     let certificate = Certificate::read(tls.clone()).expect("it is good");
     let short = |tls: &Tls| {
