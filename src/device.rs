@@ -30,7 +30,7 @@ pub use self::{
     told::Stages,
 };
 use crate::{
-    broker::{NO_NOTICE, SendError},
+    broker::{NO_NOTICE, Receipt, SendError},
     dialect::native,
     metrics::{InFlight, Metrics},
     property::DeviceId,
@@ -258,69 +258,81 @@ impl Actor for Device {
         let mut looks = false;
         let removed = matches!(message, DeviceMsg::Removed(_));
         let Some(message) = state.book.first(&me, &state.twin, &self.context.metrics, message) else { return Ok(()) };
-        let (input, receipt, stopped) = match message {
+        let mut receipts = Vec::new();
+        let (input, stopped) = match message {
             DeviceMsg::Set { op, caller, wish, answer_by, stages, port } => {
                 state.followed.follow(&op, stages);
                 let named = (caller.clone(), op.clone(), wish.property.clone(), wish.target.value().cloned());
                 self.shared.lock().admitting = Some(named);
                 state.replies.insert(op.clone(), Waiting { port, caller: caller.clone(), answer_by });
-                (Input::Set { op, caller, wish, answer_by }, None, None)
+                (Input::Set { op, caller, wish, answer_by }, None)
             }
             DeviceMsg::Run { op, caller, action, args, answer_by, stages, port } => {
                 state.followed.follow(&op, stages);
                 self.shared.lock().admitting = Some((caller.clone(), op.clone(), action.clone(), None));
                 state.replies.insert(op.clone(), Waiting { port, caller: caller.clone(), answer_by });
-                (Input::Run { op, caller, action, args, answer_by }, None, None)
+                (Input::Run { op, caller, action, args, answer_by }, None)
             }
             DeviceMsg::Query { op, answer_by, port } => {
                 state.questions.insert(op.clone(), port);
-                (Input::Query { op, answer_by }, None, None)
+                (Input::Query { op, answer_by }, None)
             }
             DeviceMsg::State(port) => {
                 hand_over(&self.context.metrics, port, state.twin.state(now));
-                (Input::Tick, None, None)
+                (Input::Tick, None)
             }
             DeviceMsg::View(port) => {
                 // What is late expires first, so that it is part of what is told.
                 self.feed(state, now, Input::Tick);
                 hand_over(&self.context.metrics, port, state.twin.view(now));
                 looks = true;
-                (Input::Tick, None, None)
+                (Input::Tick, None)
             }
             DeviceMsg::Check { op, port } => {
                 hand_over(&self.context.metrics, port, state.twin.check(now, op.as_ref()));
-                (Input::Tick, None, None)
+                (Input::Tick, None)
             }
             DeviceMsg::Cancel(op) => {
                 state.replies.remove(&op);
                 state.questions.remove(&op);
                 state.book.given_up(&self.id, &op);
-                (Input::Cancel { op }, None, None)
+                (Input::Cancel { op }, None)
             }
-            DeviceMsg::Connected(connection) => (Input::Connected { connection }, None, None),
-            DeviceMsg::Disconnected(connection) => (Input::Disconnected { connection }, None, None),
+            DeviceMsg::Connected(connection) => (Input::Connected { connection }, None),
+            DeviceMsg::Disconnected(connection) => (Input::Disconnected { connection }, None),
             DeviceMsg::Greeted { hello, said, receipt } => {
                 state.book.described(said);
-                (Input::Greeted { session: crate::random::id(4), hello }, Some(receipt), None)
+                receipts.push(receipt);
+                (Input::Greeted { session: crate::random::id(4), hello }, None)
             }
-            DeviceMsg::Heard(report, receipt) => (Input::Heard(report), Some(receipt), None),
-            DeviceMsg::Verified(question, found) => (Input::Verified { question, found }, None, None),
-            DeviceMsg::Unreadable => (Input::Unreadable, None, None),
+            DeviceMsg::Heard(reports) => {
+                let mut last = Input::Tick;
+                for (report, receipt) in reports {
+                    receipts.push(receipt);
+                    let earlier = std::mem::replace(&mut last, Input::Heard(report));
+                    if receipts.len() > 1 {
+                        self.feed(state, now, earlier);
+                    }
+                }
+                (last, None)
+            }
+            DeviceMsg::Verified(question, found) => (Input::Verified { question, found }, None),
+            DeviceMsg::Unreadable => (Input::Unreadable, None),
             DeviceMsg::Written(ticket) => {
                 let moves = state.tickets.remove(&ticket).filter(|op| !state.questions.contains_key(op));
-                (moves.map_or(Input::Tick, |op| Input::Written { op }), None, None)
+                (moves.map_or(Input::Tick, |op| Input::Written { op }), None)
             }
             DeviceMsg::Lost(ticket) => {
-                (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::NotWritten { op }), None, None)
+                (state.tickets.remove(&ticket).map_or(Input::Tick, |op| Input::NotWritten { op }), None)
             }
-            DeviceMsg::BusDown => (Input::BusDown, None, None),
-            DeviceMsg::BusUp => (Input::BusUp, None, None),
+            DeviceMsg::BusDown => (Input::BusDown, None),
+            DeviceMsg::BusUp => (Input::BusUp, None),
             DeviceMsg::Tick => {
                 state.timer = None;
-                (Input::Tick, None, None)
+                (Input::Tick, None)
             }
-            DeviceMsg::ShutDown(port) => (Input::ShutDown, None, Some(port)),
-            DeviceMsg::Removed(port) => (Input::Removed, None, Some(port)),
+            DeviceMsg::ShutDown(port) => (Input::ShutDown, Some(port)),
+            DeviceMsg::Removed(port) => (Input::Removed, Some(port)),
             #[cfg(test)]
             DeviceMsg::Crash => panic!("crashed on purpose"),
         };
@@ -333,9 +345,7 @@ impl Actor for Device {
         }
         arm(&me, state);
         // Taken in: only now the device hears its acknowledgement.
-        if let Some(receipt) = receipt {
-            receipt.taken();
-        }
+        receipts.into_iter().for_each(Receipt::taken);
         if let Some(port) = stopped {
             match removed {
                 true => state.book.forget(&self.id),

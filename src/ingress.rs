@@ -27,6 +27,10 @@ use crate::{
 /// and its maker still reads a sentence.
 const ERROR_EVERY: Duration = Duration::from_millis(200);
 
+/// Messages that are read at once. What a device reports in one breath (`received` and `completed` of a relay) comes in one
+/// segment, and is one message to its actor.
+const TOGETHER_MAX: usize = 64;
+
 /// The one reader of the bus.
 pub struct Ingress {
     fleet: Fleet,
@@ -38,12 +42,15 @@ pub struct Ingress {
     presses: Arc<Presses>,
     /// What each device said last that it has; one for each device with credentials.
     described: HashMap<DeviceId, Arc<Description>>,
+    /// Reports of one device that follow upon each other, not handed to its actor yet.
+    reports: Option<(DeviceId, Vec<(Report, Receipt)>)>,
 }
 
 impl Ingress {
     /// An ingress that tells `fleet`, answers over `broker`, puts the owner's word over descriptions, and notes `presses`.
     pub fn new(fleet: Fleet, broker: Broker, metrics: Metrics, config: Arc<Config>, presses: Arc<Presses>) -> Self {
-        Self { fleet, broker, metrics, config, told: HashMap::new(), presses, described: HashMap::new() }
+        let (told, described) = (HashMap::new(), HashMap::new());
+        Self { fleet, broker, metrics, config, told, presses, described, reports: None }
     }
 
     /// The same, knowing what devices said in an earlier process.
@@ -54,8 +61,12 @@ impl Ingress {
 
     /// Runs until the broker has stopped.
     pub async fn run(mut self, mut heard: Receiver<FromDevice>) {
-        while let Some(message) = heard.recv().await {
-            self.take(message);
+        let mut together = Vec::new();
+        while heard.recv_many(&mut together, TOGETHER_MAX).await > 0 {
+            for message in together.drain(..) {
+                self.take(message);
+            }
+            self.hand_reports();
         }
     }
 
@@ -87,17 +98,19 @@ impl Ingress {
             }
             FromDevice::BusDown => {
                 tracing::error!("the bus died and is being rebuilt");
+                self.hand_reports();
                 self.fleet.tell_all(|| DeviceMsg::BusDown);
             }
             FromDevice::BusUp => {
                 tracing::info!("the bus is back");
+                self.hand_reports();
                 self.fleet.tell_all(|| DeviceMsg::BusUp);
             }
         }
     }
 
     fn event(&mut self, device: &Arc<str>, payload: &[u8], retained: bool, receipt: Receipt) {
-        let Ok(id) = DeviceId::new(device) else { return };
+        let Ok(id) = DeviceId::of(device) else { return };
         match native::decode(payload, retained) {
             Ok((heard, unknown_words)) => {
                 self.metrics.event_heard(heard.word());
@@ -121,7 +134,7 @@ impl Ingress {
                         if self.presses.is_news(&id, &report.boot, report.seq) {
                             self.note_buttons(&id, &report.status, by_hand(&report));
                         }
-                        self.hand(&id, DeviceMsg::Heard(report, receipt));
+                        self.gather(id, report, receipt);
                     }
                 }
             }
@@ -171,18 +184,37 @@ impl Ingress {
         }
     }
 
-    fn tell(&self, device: &str, message: DeviceMsg) {
-        if let Ok(id) = DeviceId::new(device) {
+    fn tell(&mut self, device: &Arc<str>, message: DeviceMsg) {
+        if let Ok(id) = DeviceId::of(device) {
             self.hand(&id, message);
         }
     }
 
-    /// Hands a message to its actor. What nobody takes is not acknowledged: the device hears so, and whether there is any
-    /// use in saying it again.
-    fn hand(&self, id: &DeviceId, message: DeviceMsg) {
+    /// Keeps a report for those of the same device that follow upon it.
+    fn gather(&mut self, id: DeviceId, report: Report, receipt: Receipt) {
+        match &mut self.reports {
+            Some((device, reports)) if *device == id => reports.push((report, receipt)),
+            _none_of_it => {
+                self.hand_reports();
+                self.reports = Some((id, vec![(report, receipt)]));
+            }
+        }
+    }
+
+    /// Hands the reports that were gathered to their actor.
+    fn hand_reports(&mut self) {
+        if let Some((device, reports)) = self.reports.take() {
+            self.hand(&device, DeviceMsg::Heard(reports));
+        }
+    }
+
+    /// Hands a message to its actor, behind the reports that came before it. What nobody takes is not acknowledged: the device
+    /// hears so, and whether there is any use in saying it again.
+    fn hand(&mut self, id: &DeviceId, message: DeviceMsg) {
+        self.hand_reports();
         match self.fleet.tell(id, message) {
             Ok(()) => {}
-            Err(NotTold::Quarantined(message)) => message.into_receipt().into_iter().for_each(Receipt::quarantined),
+            Err(NotTold::Quarantined(message)) => message.into_receipts().into_iter().for_each(Receipt::quarantined),
             Err(NotTold::NotNow(message)) => drop(message),
         }
     }

@@ -31,9 +31,17 @@ impl DeviceId {
     /// # Errors
     /// [`BadDeviceId`] if it is empty, longer than 32 bytes or holds another character.
     pub fn new(text: &str) -> Result<Self, BadDeviceId> {
+        Self::of(&text.into())
+    }
+
+    /// The same of a shared text, which stays shared.
+    ///
+    /// # Errors
+    /// As [`DeviceId::new`].
+    pub fn of(text: &Arc<str>) -> Result<Self, BadDeviceId> {
         let allowed = |b: u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-');
         if (1..=32).contains(&text.len()) && text.bytes().all(allowed) {
-            Ok(Self(text.into()))
+            Ok(Self(text.clone()))
         } else {
             Err(BadDeviceId(text.chars().take(64).collect()))
         }

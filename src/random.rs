@@ -1,6 +1,6 @@
 //! Randomness for ids and names: the operating system's, so that ids are unique for ever and cannot be guessed.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 /// `bytes` random bytes as lower-case hex digits: 6 bytes make an operation's id of 12 digits, 4 a session's name of 8.
 ///
@@ -10,10 +10,8 @@ pub fn id(bytes: usize) -> Arc<str> {
     let mut buffer = [0_u8; 16];
     let taken = &mut buffer[..bytes.min(16)];
     getrandom::fill(taken).expect("the operating system provides randomness");
-    let mut text = String::with_capacity(taken.len() * 2);
-    for byte in taken {
-        let _never_fails = write!(text, "{byte:02x}");
-    }
+    let digit = |four: u8| char::from(b"0123456789abcdef"[usize::from(four & 0x0f)]);
+    let text: String = taken.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
     text.into()
 }
 

@@ -6,7 +6,7 @@
 
 mod scripted_hub;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use scripted_hub::rig::{Rig, facts};
 use truetwin::sim::{Fault, Happened};
@@ -16,8 +16,8 @@ use truetwin_wire::{
     words::{CauseWord, ErrorWord, EvidenceWord, KindWord, ReasonWord, ReportResult, RoleWord},
 };
 
-fn relay(on: bool) -> Vec<(String, Scalar)> {
-    vec![("relay".to_owned(), Scalar::Bool(on))]
+fn relay(on: bool) -> Vec<(Arc<str>, Scalar)> {
+    vec![("relay".into(), Scalar::Bool(on))]
 }
 
 #[tokio::test]
@@ -33,10 +33,7 @@ async fn it_connects_with_its_name_and_a_will_and_greets_with_its_description() 
     assert_eq!((decode_will(&will).unwrap().boot, incoming.seq), (incoming.boot, 1));
     assert_eq!((hello.level, hello.cause, hello.state), (3, CauseWord::Boot, relay(false)));
     let property = &hello.properties[0];
-    assert_eq!(
-        (property.name.as_str(), property.kind, property.role),
-        ("relay", KindWord::Bool, Some(RoleWord::Socket))
-    );
+    assert_eq!((&*property.name, property.kind, property.role), ("relay", KindWord::Bool, Some(RoleWord::Socket)));
     assert_eq!(
         (property.feedback, property.expected_ms, property.stable_ms),
         (EvidenceWord::Pin, Some(300), Some(200))
@@ -55,7 +52,7 @@ async fn a_set_is_received_executed_and_completed_and_the_relay_really_moves() {
     assert_eq!(facts(&reports), expected);
     assert_eq!((&reports[2].status, rig.sim.relay(), rig.sim.moves()), (&relay(true), true, 1));
     let state = peer.query("q1").await;
-    assert_eq!((state.status, state.seen), (relay(true), vec![("relay".to_owned(), "op1".to_owned())]));
+    assert_eq!((state.status, state.seen), (relay(true), vec![("relay".into(), "op1".into())]));
     let moved = rig.until(|h| matches!(h, Happened::Moved { .. })).await;
     let Happened::Moved { part, to, moves, .. } = moved else { panic!("{moved:?}") };
     assert_eq!((part.as_str(), to, moves), ("relay", 1.0, 1));
@@ -91,7 +88,7 @@ async fn lying_completes_what_did_not_move_and_a_query_tells_the_truth() {
     peer.set("op1", true, 60_000).await;
     let end = peer.reports_until_end().await.pop().unwrap();
     assert_eq!((end.result, end.status), (ReportResult::Completed, relay(true)));
-    assert_eq!(end.evidence, [("relay".to_owned(), EvidenceWord::Pin)]);
+    assert_eq!(end.evidence, [("relay".into(), EvidenceWord::Pin)]);
     let state = peer.query("q1").await;
     assert_eq!((state.status, rig.sim.relay(), rig.sim.moves()), (relay(false), false, 0));
 }
@@ -104,7 +101,7 @@ async fn slow_takes_its_time_between_executing_and_completed() {
     let mut times = Vec::new();
     for expected in [ReportResult::Received, ReportResult::Executing, ReportResult::Completed] {
         let (incoming, report) = peer.report().await;
-        assert_eq!((report.op.as_str(), report.result), ("op1", expected));
+        assert_eq!((&*report.op, report.result), ("op1", expected));
         times.push(incoming.up_ms);
     }
     // By the device's own clock, so no load of this machine can make it shorter; one millisecond may go in rounding.
@@ -233,12 +230,12 @@ async fn a_lost_connection_is_dialled_again_in_the_same_run() {
     drop(peer);
     let (mut peer, second, hello) = rig.greeted("s2").await;
     assert_eq!(first.boot, second.boot);
-    assert_eq!((hello.state, hello.seen), (relay(true), vec![("relay".to_owned(), "op1".to_owned())]));
+    assert_eq!((hello.state, hello.seen), (relay(true), vec![("relay".into(), "op1".into())]));
     peer.set("op1", true, 60_000).await;
     // Whether the first hub's acknowledgement still came through is a matter of luck; if not, the end is told again.
     let mut report = peer.report().await.1;
     if !report.dup {
-        assert_eq!((report.op.as_str(), report.result), ("op1", ReportResult::Completed));
+        assert_eq!((&*report.op, report.result), ("op1", ReportResult::Completed));
         report = peer.report().await.1;
     }
     assert!(report.dup, "what was done is not done again in a new session");
@@ -287,7 +284,7 @@ async fn s5_3_an_end_that_no_broker_acknowledged_is_told_again_in_the_next_sessi
     drop(peer);
     let (mut peer, ..) = rig.greeted("s2").await;
     let report = peer.report().await.1;
-    assert_eq!((report.op.as_str(), report.result, report.dup), ("op1", ReportResult::Completed, false));
+    assert_eq!((&*report.op, report.result, report.dup), ("op1", ReportResult::Completed, false));
     peer.query("q1").await; // behind the acknowledgement
     drop(peer);
     let (mut peer, ..) = rig.greeted("s3").await;

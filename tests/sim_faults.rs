@@ -69,7 +69,7 @@ async fn single_reports_are_lost_and_the_others_arrive() {
         let (mut rig, mut peer) = socket(fault).await;
         assert_eq!(results_until_query(&mut rig, &mut peer, true).await, expected, "{fault}");
         assert_eq!((rig.sim.relay(), rig.sim.moves()), (true, 1), "{fault}");
-        assert_eq!(peer.query("q2").await.seen, [("relay".to_owned(), "op1".to_owned())], "{fault}");
+        assert_eq!(peer.query("q2").await.seen, [("relay".into(), "op1".into())], "{fault}");
     }
 }
 
@@ -86,7 +86,7 @@ async fn after_driving_everything_is_lost_until_it_is_repaired_and_then_the_stat
     // Whether the query was answered into the void or after the repair is a matter of luck; the state comes unasked.
     let state = peer.unasked_among_answers().await;
     assert_eq!(state.cause, CauseWord::Periodic);
-    assert_eq!((value(&state.status, "relay"), state.seen), (Some(&ON), vec![("relay".to_owned(), "op1".to_owned())]));
+    assert_eq!((value(&state.status, "relay"), state.seen), (Some(&ON), vec![("relay".into(), "op1".into())]));
     assert_eq!(rig.sim.moves(), 1);
 }
 
@@ -234,7 +234,7 @@ async fn what_is_spoiled_on_the_wire_is_an_error_with_its_place() {
         let (incoming, report) = peer.report().await;
         match fault {
             Fault::UnknownWord => assert_eq!((report.result, incoming.unknown_words), (ReportResult::Unknown, 1)),
-            _ => assert_eq!(report.status, [("relay".to_owned(), Scalar::text("yes").unwrap())]),
+            _ => assert_eq!(report.status, [("relay".into(), Scalar::text("yes").unwrap())]),
         }
         peer.publish_query("q1").await;
         match ends {
@@ -264,7 +264,7 @@ async fn an_update_drops_adds_or_changes_a_property() {
         assert!(!peer.closed().await, "{fault}: an update is a reboot");
         let (next, _, hello) = rig.greeted(session).await;
         peer = next;
-        let names: Vec<_> = hello.properties.iter().map(|p| (p.name.as_str(), p.kind, p.role)).collect();
+        let names: Vec<_> = hello.properties.iter().map(|p| (&*p.name, p.kind, p.role)).collect();
         match fault {
             Fault::UpdateDrop => assert_eq!(names, []),
             Fault::UpdateAdd => assert_eq!(names[1], ("extra", KindWord::Bool, Some(RoleWord::Heater))),

@@ -133,9 +133,9 @@ async fn a_newer_wish_turns_a_blind_round() {
     while peer.report().await.1.result != ReportResult::Executing {}
     peer.set_to("op2", "position", Scalar::Number(0.0), 60_000).await;
     let end = peer.reports_until_end().await.pop().unwrap();
-    assert_eq!((end.op.as_str(), end.reason), ("op1", Some(ReasonWord::Superseded)));
+    assert_eq!((&*end.op, end.reason), ("op1", Some(ReasonWord::Superseded)));
     let end = peer.reports_until_end().await.pop().unwrap();
-    assert_eq!((end.op.as_str(), end.result), ("op2", ReportResult::Completed));
+    assert_eq!((&*end.op, end.result), ("op2", ReportResult::Completed));
     assert_eq!(rig.truth("position").0, 0.0);
 }
 
@@ -155,10 +155,10 @@ async fn a_pulse_opens_the_garage_once_also_over_a_reboot() {
     let mut rig = Rig::of(Kind::Garage, 10.0, Fault::None).await;
     let (mut peer, _, hello) = rig.greeted("s1").await;
     assert_eq!((hello.actions[0].repeatable, hello.actions[0].role), (false, Some(RoleWord::Door)));
-    assert_eq!(hello.state, [("door".to_owned(), Scalar::Bool(false))]);
+    assert_eq!(hello.state, [("door".into(), Scalar::Bool(false))]);
     peer.run("op1", "pulse").await;
     let reports = peer.reports_until_end().await;
-    assert_eq!(reports.last().map(|r| (r.action.as_str(), r.result)), Some(("pulse", ReportResult::Completed)));
+    assert_eq!(reports.last().map(|r| (&*r.action, r.result)), Some(("pulse", ReportResult::Completed)));
     let state = peer.unasked().await;
     assert_eq!((state.cause, value(&state.status, "door")), (CauseWord::Command, Some(&Scalar::Bool(true))));
     peer.run("op1", "pulse").await;
@@ -219,7 +219,7 @@ async fn four_relays_move_apart_from_each_other() {
     }
     let mut seen = peer.query("q1").await.seen;
     seen.sort();
-    let expected: Vec<_> = (1..=4).map(|n| (format!("relay_{n}"), format!("op{n}"))).collect();
+    let expected: Vec<_> = (1..=4).map(|n| (format!("relay_{n}").into(), format!("op{n}").into())).collect();
     assert_eq!(seen, expected);
 }
 
@@ -245,5 +245,5 @@ async fn s5_3_what_moves_without_a_connection_is_finished_and_told_in_the_next_s
     assert_eq!(value(&hello.state, "position"), Some(&Scalar::Number(60.0)));
     let end = peer.reports_until_end().await.pop().unwrap();
     assert_eq!(facts(&[end]), [("op1", ReportResult::Completed, None, false)]);
-    assert_eq!(peer.query("q1").await.seen, [("position".to_owned(), "op1".to_owned())]);
+    assert_eq!(peer.query("q1").await.seen, [("position".into(), "op1".into())]);
 }

@@ -211,7 +211,7 @@ impl Rendered {
         let facts = Facts { result: result.as_str(), next: next.as_str(), ..facts };
         let line = serde_json::to_string(&facts).expect("strings, numbers and maps with string keys always serialise");
         // Inside of a text the quotes would be escaped, so a device cannot write this itself.
-        let note = if line.contains(&format!("{{\"{DEVICE_TEXT}\":")) { Some(with_warning(note, lang)) } else { note };
+        let note = if line.contains(DEVICE_TEXT_BEGINS) { Some(with_warning(note, lang)) } else { note };
         let mut structured = serde_json::to_value(&facts).expect("the same facts as above");
         if let Json::Object(map) = &mut structured {
             map.insert("say".to_owned(), Json::from(say.as_str()));
@@ -257,6 +257,9 @@ fn json_value(value: &Value, role: Role) -> Json {
 
 /// The key under which a text of a device stands.
 const DEVICE_TEXT: &str = "device_text";
+
+/// How such a text begins in the JSON of an answer.
+const DEVICE_TEXT_BEGINS: &str = "{\"device_text\":";
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)

@@ -12,12 +12,21 @@ const CODE_DIGITS_MIN: usize = 4;
 
 /// A text, cut to so many characters.
 pub fn bounded(text: &str, chars_max: usize) -> String {
-    let mut short: String = text.chars().take(chars_max).collect();
-    if short.len() < text.len() {
-        short.pop();
-        short.push('…');
-    }
+    let mut short = text.to_owned();
+    cut(&mut short, chars_max);
     short
+}
+
+/// The same in its place.
+pub(super) fn cut(text: &mut String, chars_max: usize) {
+    if text.len() <= chars_max {
+        return;
+    }
+    let mut ends = text.char_indices().map(|(at, _)| at).skip(chars_max.saturating_sub(1));
+    if let (Some(last), Some(_beyond)) = (ends.next(), ends.next()) {
+        text.truncate(last);
+        text.push('…');
+    }
 }
 
 /// What a person said, without what looks like a secret: as [`masked`], and without digits (also Chinese ones) that might be a
@@ -29,32 +38,31 @@ pub fn speech_masked(text: &str) -> String {
 /// A text without what looks like a token or a password: a long run of letters and digits, and what follows `token=`.
 pub fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut run = String::new();
-    for c in text.chars().map(Some).chain([None]) {
-        match c {
-            Some(c) if of_a_token(c) => run.push(c),
-            other => {
-                out.push_str(&run_masked(&run));
-                run.clear();
-                out.extend(other);
-            }
-        }
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (run, others) = rest.split_at(rest.find(|c| !of_a_token(c)).unwrap_or(rest.len()));
+        let (others, next) = others.split_at(others.find(of_a_token).unwrap_or(others.len()));
+        push_masked(&mut out, run);
+        out.push_str(others);
+        rest = next;
     }
     out
 }
 
 fn of_a_token(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "_-.+/=%~".contains(c)
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+' | '/' | '=' | '%' | '~')
 }
 
-fn run_masked(run: &str) -> String {
-    if let Some((before, after)) = run.split_once("token=").filter(|(_, after)| !after.is_empty()) {
-        let _what_it_was = after;
-        return format!("{before}token={MASK}");
+/// Appends an unbroken run of a token's alphabet.
+fn push_masked(out: &mut String, run: &str) {
+    if let Some((before, _)) = run.split_once("token=").filter(|(_, after)| !after.is_empty()) {
+        out.push_str(before);
+        out.push_str("token=");
+        return out.push_str(MASK);
     }
-    let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
-    let secret = run.len() >= SECRET_CHARS_MIN && has(char::is_ascii_digit) && has(|c: &char| c.is_ascii_alphabetic());
-    if secret { MASK.to_owned() } else { run.to_owned() }
+    let has = |test: fn(&u8) -> bool| run.bytes().any(|c| test(&c));
+    let secret = run.len() >= SECRET_CHARS_MIN && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic);
+    out.push_str(if secret { MASK } else { run });
 }
 
 /// Digits of a code may be spoken with pauses: `4 7 1 1`, `4-7-1-1`.

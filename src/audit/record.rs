@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value as Json};
 
-use super::{LINE_BYTES_MAX, bounded};
+use super::{LINE_BYTES_MAX, mask::cut};
 
 /// The version of the form.
 pub const VERSION: u32 = 1;
@@ -202,10 +202,10 @@ impl Record {
             (&mut self.reason, HEARD_CHARS_MAX),
         ] {
             if let Some(text) = text {
-                *text = bounded(text, chars_max);
+                cut(text, chars_max);
             }
         }
-        self.caller = bounded(&self.caller, HEARD_CHARS_MAX);
+        cut(&mut self.caller, HEARD_CHARS_MAX);
         if self.things.len() > THINGS_MAX {
             self.more_things += self.things.len() - THINGS_MAX;
             self.things.truncate(THINGS_MAX);

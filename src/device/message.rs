@@ -86,8 +86,8 @@ pub enum DeviceMsg {
         /// Goes out once it is taken in.
         receipt: Receipt,
     },
-    /// The device reported.
-    Heard(Report, Receipt),
+    /// The device reported, perhaps several times in one breath; in the order in which it did.
+    Heard(Vec<(Report, Receipt)>),
     /// What a question to another device came to.
     Verified(OpId, Found),
     /// The device sent something that could not be read.
@@ -127,9 +127,12 @@ impl DeviceMsg {
         None
     }
 
-    /// The promise that goes with a report.
-    pub(crate) fn into_receipt(self) -> Option<Receipt> {
-        if let Self::Greeted { receipt, .. } | Self::Heard(_, receipt) = self { Some(receipt) } else { None }
+    /// The promises that go with reports.
+    pub(crate) fn into_receipts(self) -> Vec<Receipt> {
+        if let Self::Heard(reports) = self {
+            return reports.into_iter().map(|(_, receipt)| receipt).collect();
+        }
+        if let Self::Greeted { receipt, .. } = self { vec![receipt] } else { Vec::new() }
     }
 
     /// Whether somebody still waits for its answer.

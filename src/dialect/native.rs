@@ -78,7 +78,7 @@ impl Heard {
 /// A [`Mistake`], for the device.
 pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
     let incoming = hub::decode_event(payload)?;
-    let (boot, seq): (Arc<str>, u32) = (incoming.boot.into(), incoming.seq);
+    let (boot, seq): (Arc<str>, u32) = (incoming.boot, incoming.seq);
     let report = |status, body| Heard::Report(Report { boot: boot.clone(), seq, retained, status, body });
     let heard = match incoming.event {
         hub::Event::Hello(hello) => Heard::Hello(read_hello(boot, seq, hello)?),
@@ -90,7 +90,7 @@ pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
         hub::Event::ActionReport(action) => report(
             status(action.status, &action.evidence),
             Body::Action {
-                op: OpId::new(&action.op),
+                op: action.op.into(),
                 result: result(action.result),
                 reason: action.reason.map(reason),
                 eta: action.eta_ms.map(|ms| Duration::from_millis(ms.into())),
@@ -99,7 +99,7 @@ pub fn decode(payload: &[u8], retained: bool) -> Result<(Heard, u32), Mistake> {
         ),
         hub::Event::DeviceState(state) => report(
             status(state.status, &state.evidence),
-            Body::State { op: state.op.map(|op| OpId::new(&op)), cause: cause(state.cause), seen: seen(state.seen) },
+            Body::State { op: state.op.map(OpId::from), cause: cause(state.cause), seen: seen(state.seen) },
         ),
         hub::Event::Heartbeat => report(Vec::new(), Body::Heartbeat),
     };
@@ -188,7 +188,7 @@ fn read_hello(boot: Arc<str>, seq: u32, hello: hub::Hello) -> Result<Hello, Mist
         let allowed = Some("the description inside the hello");
         return Err(Mistake::new(Some(seq), ErrorWord::MissingField, Some("properties"), allowed));
     }
-    let label = |p: &hub::PropertyWire| Some((p.name.as_str().into(), p.label.as_deref()?.into()));
+    let label = |p: &hub::PropertyWire| Some((p.name.clone(), p.label.as_deref()?.into()));
     let labels = hello.properties.iter().filter_map(label).collect();
     let properties: Vec<Property> = hello.properties.into_iter().map(property).collect();
     let group = |names: Vec<String>| names.into_iter().map(Into::into).collect();
@@ -223,10 +223,10 @@ fn property(wire: hub::PropertyWire) -> Property {
     };
     let known_kind = wire.kind != KindWord::Unknown;
     Property {
-        name: wire.name.into(),
+        name: wire.name,
         role,
         kind,
-        unit: wire.unit.map(Into::into),
+        unit: wire.unit,
         min: wire.min,
         max: wire.max,
         step: wire.step,
@@ -261,7 +261,7 @@ fn by_role_of(role: Option<RoleWord>) -> Confirmation {
 
 fn action(wire: hub::ActionWire, harmful: Option<Role>) -> Action {
     Action {
-        name: wire.name.into(),
+        name: wire.name,
         role: wire.role.map_or(harmful.unwrap_or(Role::Other), role),
         feedback: wire.feedback.map_or(Evidence::Firmware, evidence),
         expected_ms: wire.expected_ms.unwrap_or(EXPECTED_MS),
@@ -270,14 +270,14 @@ fn action(wire: hub::ActionWire, harmful: Option<Role>) -> Action {
     }
 }
 
-fn status(values: Vec<(String, Scalar)>, said: &[(String, EvidenceWord)]) -> Vec<Status> {
-    let of = |name: &str| said.iter().find(|(property, _)| property == name).map(|(_, word)| *word);
+fn status(values: Vec<(Arc<str>, Scalar)>, said: &[(Arc<str>, EvidenceWord)]) -> Vec<Status> {
+    let of = |name: &str| said.iter().find(|(property, _)| **property == *name).map(|(_, word)| *word);
     values
         .into_iter()
         .map(|(name, value)| Status {
             // A device that does not say how it knows claims no more than its own software.
             evidence: of(&name).map_or(Evidence::Firmware, evidence),
-            property: name.into(),
+            property: name,
             value: value_of(&value),
         })
         .collect()
@@ -303,8 +303,8 @@ fn scalar(value: &Value) -> Scalar {
     }
 }
 
-fn seen(seen: Vec<(String, String)>) -> Vec<(PropertyName, OpId)> {
-    seen.into_iter().map(|(property, op)| (property.into(), OpId::new(&op))).collect()
+fn seen(seen: Vec<(Arc<str>, Arc<str>)>) -> Vec<(PropertyName, OpId)> {
+    seen.into_iter().map(|(property, op)| (property, op.into())).collect()
 }
 
 fn evidence(word: EvidenceWord) -> Evidence {

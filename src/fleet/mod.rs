@@ -220,6 +220,12 @@ impl Fleet {
         self.inner.devices.get(device).map(|entry| card(entry.value()))
     }
 
+    /// What a device says that it has, with the owner's word over it; `None` if it never greeted.
+    pub fn description(&self, device: &DeviceId) -> Option<Arc<Description>> {
+        let (_, description, _) = self.inner.devices.get(device)?.shared.view();
+        description
+    }
+
     /// Grows whenever the set of devices, names or descriptions changes, so that a catalogue can be kept until then.
     pub fn revision(&self) -> u64 {
         self.inner.revision.load(Ordering::Acquire)
@@ -229,7 +235,7 @@ impl Fleet {
     /// device has not begun and nobody else waits for is withdrawn (semantics 4.7).
     pub async fn set(&self, caller: &Caller, permitted: Permitted<Wish>, answer_by: Instant) -> Reply {
         let (device, wish) = permitted.into_parts();
-        let op = OpId::new(&crate::random::id(6));
+        let op = OpId::from(crate::random::id(6));
         let (id, who, property) = (op.clone(), caller.id(), wish.property.clone());
         let value = wish.target.value().cloned();
         let stages = self.stages.clone();
@@ -253,7 +259,7 @@ impl Fleet {
         answer_by: Instant,
     ) -> Reply {
         let (device, action) = permitted.into_parts();
-        let op = OpId::new(&crate::random::id(6));
+        let op = OpId::from(crate::random::id(6));
         let (id, who, name) = (op.clone(), caller.id(), action.clone());
         let stages = self.stages.clone();
         let message = move |port| DeviceMsg::Run {
@@ -311,7 +317,7 @@ impl Fleet {
     }
 
     async fn state_of(&self, device: &DeviceId, fresh: bool, answer_by: Instant) -> Result<StateReport, Refusal> {
-        let op = OpId::new(&crate::random::id(6));
+        let op = OpId::from(crate::random::id(6));
         if fresh {
             let made = op.clone();
             let asked =
@@ -421,6 +427,10 @@ impl Fleet {
         let Some(mut place) = self.inner.devices.get(device).map(|entry| entry.place.subscribe()) else {
             return Err(Refusal::UnknownDevice { asked: device.to_string(), near: Vec::new() });
         };
+        // Nearly always; no timer is made for it.
+        if let Place::Running(actor) = &*place.borrow() {
+            return Ok(actor.clone());
+        }
         let settled = place.wait_for(|place| match place {
             Place::Running(_) | Place::Quarantined => true,
             Place::Restarting => false,

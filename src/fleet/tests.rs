@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod breath;
 mod receipts;
 mod stalled;
 mod together;
@@ -18,7 +19,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 use super::{Caller, Fleet, Limits};
 use crate::{
     authz::{Permitted, Rights},
-    broker::{self, Access, Answer, Broker},
+    broker::{self, Access, Answer, Broker, FromDevice},
     config::Config,
     device::{Context, DeviceMsg},
     dialect::native::Identity,
@@ -40,8 +41,8 @@ use crate::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crashed_actor_is_restarted_withdraws_what_was_in_flight_and_its_caller_hears_interrupted() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
-    let mut fan = hub.board("fan", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
+    let mut fan = hub.board("fan").await;
     let lamp_call = hub.call("lamp");
     let fan_call = hub.call("fan");
     let op = lamp.next("set").await["op"].clone();
@@ -76,7 +77,7 @@ async fn what_a_crashed_actor_left_and_its_successor_did_with_it_is_replayed_as_
     let plan = Plan { file: file.clone(), bytes_max: 1_048_576, left_out: std::collections::BTreeMap::default() };
     let recorder = Recorder::start(plan).unwrap();
     let hub = Hub::start_recording(Limits::default(), Config::default(), Some(recorder.clone())).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let call = hub.call("lamp");
     lamp.next("set").await;
     assert!(hub.fleet.tell(&id("lamp"), DeviceMsg::Crash).is_ok());
@@ -96,8 +97,8 @@ async fn what_a_crashed_actor_left_and_its_successor_did_with_it_is_replayed_as_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_actor_that_cannot_stop_crashing_is_quarantined_and_calls_are_refused_at_once() {
     let hub = Hub::start(Limits { restarts_max: 2, restarts_within: Duration::from_secs(600) }).await;
-    let _lamp = hub.board("lamp", Manner::Silent).await;
-    let mut fan = hub.board("fan", Manner::Silent).await;
+    let _lamp = hub.board("lamp").await;
+    let mut fan = hub.board("fan").await;
     hub.quarantine("lamp", 3).await;
     assert_eq!(hub.call("lamp").await.unwrap(), Reply::Refused(Refusal::Quarantined));
     assert_eq!(hub.fleet.quarantined(), 1);
@@ -112,7 +113,7 @@ async fn a_stopping_fleet_answers_every_waiting_caller_and_withdraws() {
     let hub = Hub::start(Limits::default()).await;
     let mut boards = Vec::new();
     for name in ["a", "b", "c"] {
-        boards.push(hub.board(name, Manner::Silent).await);
+        boards.push(hub.board(name).await);
     }
     let calls: Vec<_> = ["a", "b", "c"].map(|name| hub.call(name)).into_iter().collect();
     for board in &mut boards {
@@ -132,7 +133,7 @@ async fn a_stopping_fleet_answers_every_waiting_caller_and_withdraws() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s4_7_a_caller_that_vanishes_has_its_wish_withdrawn() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let call = hub.call("lamp");
     let op = lamp.next("set").await["op"].clone();
     call.abort();
@@ -142,7 +143,7 @@ async fn s4_7_a_caller_that_vanishes_has_its_wish_withdrawn() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removed_device_answers_who_waits_and_is_unknown_afterwards() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let call = hub.call("lamp");
     lamp.next("set").await;
     hub.fleet.remove(&id("lamp")).await.unwrap();
@@ -154,7 +155,7 @@ async fn a_removed_device_answers_who_waits_and_is_unknown_afterwards() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_read_is_answered_with_a_sentence_and_counted() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     lamp.send(&json!({"event": "device_state", "session": lamp.session, "boot": "b1", "seq": 7, "up_ms": 1, "status": {"relay": "on"}})).await;
     let told = lamp.next("error").await;
     assert_eq!(
@@ -178,8 +179,8 @@ async fn s3_10_two_devices_that_verify_each_other_at_once_do_not_wait_for_each_o
     };
     let config = Config::parse("f", &(verify("lamp", "fan") + &verify("fan", "lamp"))).unwrap();
     let hub = Hub::start_with(Limits::default(), config).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
-    let mut fan = hub.board("fan", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
+    let mut fan = hub.board("fan").await;
     let calls = [hub.call("lamp"), hub.call("fan")];
     // The baseline of each is asked of the other, before anything is sent.
     for board in [&mut lamp, &mut fan] {
@@ -207,11 +208,11 @@ async fn s3_10_one_meter_serves_several_devices_and_one_that_is_away_is_a_refusa
     };
     let config = Config::parse("f", &(verify("lamp") + &verify("fan"))).unwrap();
     let hub = Hub::start_with(Limits::default(), config).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
-    let mut fan = hub.board("fan", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
+    let mut fan = hub.board("fan").await;
     let Reply::Refused(refusal) = hub.call("lamp").await.unwrap() else { panic!("there is no meter") };
     assert_eq!(refusal, Refusal::VerifierOffline { device: Some(id("meter")) });
-    let mut meter = hub.board("meter", Manner::Silent).await;
+    let mut meter = hub.board("meter").await;
     tokio::spawn(async move {
         loop {
             let asked = meter.next("get_device_state").await;
@@ -230,12 +231,6 @@ async fn s3_10_one_meter_serves_several_devices_and_one_that_is_away_is_a_refusa
 }
 
 // ── helpers ──
-
-/// What a board does of itself.
-enum Manner {
-    /// Nothing: the test speaks for it.
-    Silent,
-}
 
 struct Hub {
     fleet: Fleet,
@@ -265,6 +260,17 @@ impl Hub {
     }
 
     async fn start_on(limits: Limits, config: Config, with: impl FnOnce(Context) -> Context) -> Self {
+        let (hub, heard, ingress) = Self::before_ingress(limits, config, with).await;
+        tokio::spawn(ingress.run(heard));
+        hub
+    }
+
+    /// Everything, with what is heard and who is to hear it still apart.
+    async fn before_ingress(
+        limits: Limits,
+        config: Config,
+        with: impl FnOnce(Context) -> Context,
+    ) -> (Self, mpsc::Receiver<FromDevice>, Ingress) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (broker, heard) = broker::start(listener, Arc::new(Everybody), broker::Settings::default()).await.unwrap();
         let (started, metrics) = (Instant::now(), Metrics::new());
@@ -273,12 +279,11 @@ impl Hub {
         let context = Context::new(broker.clone(), metrics.clone(), identity, Settings::new(started));
         let fleet = Fleet::start(Arc::new(with(context)), limits).await.unwrap();
         let ingress = Ingress::new(fleet.clone(), broker.clone(), metrics.clone(), Arc::new(config), Arc::default());
-        tokio::spawn(ingress.run(heard));
-        Self { fleet, broker, metrics }
+        (Self { fleet, broker, metrics }, heard, ingress)
     }
 
     /// A board that has greeted.
-    async fn board(&self, name: &str, _: Manner) -> Board {
+    async fn board(&self, name: &str) -> Board {
         self.fleet.add(Name::new(id(name), Label::same(name), None)).await.unwrap();
         let mut board = Board::connect(name, self.broker.local_addr().port()).await;
         board.greet().await;
@@ -363,6 +368,12 @@ impl Board {
                 return command;
             }
         }
+    }
+
+    async fn received(&mut self, set: &Json) {
+        let report = json!({"event": "device_action_report", "op": set["op"], "action": "set", "property": "relay",
+            "result": "received"});
+        self.event(report).await;
     }
 
     async fn complete(&mut self, set: &Json) {

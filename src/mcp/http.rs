@@ -175,7 +175,8 @@ async fn pass(State(door): State<Door>, request: Request, next: Next) -> Respons
     if opens {
         door.owners.opened(response.headers(), &principal, &door.sessions).await;
     }
-    response.map(|body| Body::new(delivered.with(body, held)))
+    let (head, body) = response.into_parts();
+    Response::from_parts(head, Body::new(delivered.with(body, held).await))
 }
 
 /// Whether a request would open a session: a POST that names none and does not speak a version without sessions.

@@ -1,6 +1,6 @@
 //! From a call that has ended to its record in the audit, and to its line in the log.
 
-use std::{sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use serde_json::{Map, Value as Json};
 
@@ -12,7 +12,7 @@ use crate::{
     config::Config,
     fleet::{Caller, Fleet},
     mcp::{Aim, Ended, Notes, Touched, TurnedAway},
-    property::{DeviceId, Evidence, Property, Value},
+    property::{DeviceId, Evidence, Property, PropertyName, Value},
     twin::{
         wish::Target,
         words::{RefusalWord, Reply, Settled, Stage},
@@ -30,14 +30,33 @@ const CODES: [&str; 2] = ["code", "spoken_code"];
 
 /// Makes records of what the MCP server tells.
 pub(super) struct Auditor {
-    pub(super) audit: Audit,
-    pub(super) fleet: Fleet,
-    /// What of it nobody may read, also of devices that have not greeted.
-    pub(super) config: Arc<Config>,
-    pub(super) quiet: Arc<Quiet>,
+    audit: Audit,
+    fleet: Fleet,
+    /// What nobody may read, also of devices that have not greeted.
+    secrets: Secrets,
+    quiet: Arc<Quiet>,
+}
+
+/// The properties that the owner calls sensitive, by device; of most houses there are none, and each call asks.
+struct Secrets(HashMap<DeviceId, Vec<PropertyName>>);
+
+impl Secrets {
+    /// Those of a configuration.
+    fn of(config: &Config) -> Self {
+        let sensitive = config.devices.iter().map(|(device, said)| {
+            let names = said.properties.iter().filter(|(_, p)| p.sensitive).map(|(name, _)| name.clone());
+            (device.clone(), names.collect::<Vec<_>>())
+        });
+        Self(sensitive.filter(|(_, names)| !names.is_empty()).collect())
+    }
 }
 
 impl Auditor {
+    /// For a hub of these devices.
+    pub(super) fn new(audit: &Audit, fleet: &Fleet, config: &Config, quiet: &Arc<Quiet>) -> Self {
+        Self { audit: audit.clone(), fleet: fleet.clone(), secrets: Secrets::of(config), quiet: quiet.clone() }
+    }
+
     /// A call has ended.
     pub(super) fn call(&self, ended: &Ended<'_>) {
         let mut record = self.record(&ended.guest.principal, &ended.guest.caller, ended.tool.as_str());
@@ -131,28 +150,20 @@ impl Auditor {
         record.things = notes.things.iter().map(of).collect();
         let kept = arguments.iter().filter(|(key, _)| *key != "user_request");
         // A value whose device was misheard may be one that nobody may read.
-        let hidden = any || record.things.is_empty() && self.any_sensitive();
+        let hidden = any || record.things.is_empty() && !self.secrets.0.is_empty();
         record.arguments = kept.map(|(key, value)| argument(key, value, hidden)).collect();
         any
     }
 
     /// Whether values of the property that is meant are nobody's to read; of a device as a whole, whether any of it is.
     fn is_sensitive(&self, touched: &Touched) -> bool {
-        let owner = self.config.devices.get(&touched.device);
-        let of_it = |name: &str| touched.property.as_deref().is_none_or(|property| property == name);
-        if owner.is_some_and(|device| device.properties.iter().any(|(name, p)| p.sensitive && of_it(name))) {
+        let of_it = |name: &PropertyName| touched.property.as_ref().is_none_or(|property| property == name);
+        if self.secrets.0.get(&touched.device).is_some_and(|names| names.iter().any(of_it)) {
             return true;
         }
-        let Some(description) = self.fleet.card(&touched.device).and_then(|card| card.description) else {
-            return false;
-        };
+        let Some(description) = self.fleet.description(&touched.device) else { return false };
         let meant = |p: &&Property| touched.property.as_ref().is_none_or(|property| *property == p.name);
         description.properties.iter().filter(meant).any(is_sensitive)
-    }
-
-    /// Whether there is anything in the house that nobody may read.
-    fn any_sensitive(&self) -> bool {
-        self.config.devices.values().any(|device| device.properties.values().any(|p| p.sensitive))
     }
 }
 

@@ -190,7 +190,8 @@ impl Hub {
         let confirmer = Arc::new(confirm::confirmer(&config, presses.clone())?);
         let access: Arc<dyn Access> = Arc::new(access::Policies::new(&config, endpoints.clone(), tokens.clone()));
         let quiet = Arc::new(Quiet::default());
-        let observer = observer_of(&fleet, &metrics, &audit, &config, &quiet);
+        let auditor = Arc::new(audited::Auditor::new(&audit, &fleet, &config, &quiet));
+        let observer = Arc::new(observer::Watching { metrics: metrics.clone(), auditor: auditor.clone() });
         let (scenes, http_first) = (config.scenes(), mcp::Transport::Http);
         let server = mcp::Server::new(fleet.clone(), access.clone(), scenes, http_first, observer, confirmer);
         let counted = Arc::new(observer::Counted(metrics.clone()));
@@ -210,6 +211,7 @@ impl Hub {
             audit,
             config,
             lines,
+            auditor,
             server,
             quiet,
         };
@@ -302,18 +304,6 @@ impl Hub {
         }
         tracing::info!("stopped");
     }
-}
-
-fn observer_of(
-    fleet: &Fleet,
-    metrics: &Metrics,
-    audit: &Audit,
-    config: &Arc<Config>,
-    quiet: &Arc<Quiet>,
-) -> Arc<dyn mcp::Observer> {
-    let (audit, fleet, config, quiet) = (audit.clone(), fleet.clone(), config.clone(), quiet.clone());
-    let auditor = audited::Auditor { audit, fleet, config, quiet };
-    Arc::new(observer::Watching { metrics: metrics.clone(), auditor })
 }
 
 /// Sorts the histograms' observations, so that they do not pile up where nobody asks; tells what was not written to the log.

@@ -1,12 +1,14 @@
 //! What the MCP server and the endpoints tell, counted and kept.
 
+use std::sync::Arc;
+
 use super::audited::Auditor;
 use crate::{endpoint, mcp, metrics::Metrics, twin::words::RefusalWord};
 
 /// Hands the MCP server's observations to the metrics and to the audit.
 pub(super) struct Watching {
     pub(super) metrics: Metrics,
-    pub(super) auditor: Auditor,
+    pub(super) auditor: Arc<Auditor>,
 }
 
 impl mcp::Observer for Watching {

@@ -163,7 +163,7 @@ impl Owner {
             (correction.settled, naming)
         });
         let answer = answer::reply(&reply, &naming, lang).corrected(&owed.collect::<Vec<_>>(), lang);
-        parts.auditor().owner((device, &id, property, &value), &reply, &answer, asked_at.elapsed());
+        parts.auditor.owner((device, &id, property, &value), &reply, &answer, asked_at.elapsed());
         answered(&answer)
     }
 }

@@ -46,6 +46,8 @@ pub struct Parts {
     pub config: Arc<Config>,
     /// Connections to access points.
     pub lines: endpoint::Endpoints,
+    /// Who makes records for the audit.
+    pub(super) auditor: Arc<audited::Auditor>,
     /// The MCP server behind every transport.
     pub(super) server: mcp::Server,
     /// How much of what callers do wrong is written to the log.
@@ -66,11 +68,6 @@ impl Parts {
     /// An MCP server on this hub, for one transport.
     pub fn mcp_server(&self, transport: mcp::Transport) -> mcp::Server {
         self.server.over(transport)
-    }
-
-    pub(super) fn auditor(&self) -> audited::Auditor {
-        let (audit, fleet, config) = (self.audit.clone(), self.fleet.clone(), self.config.clone());
-        audited::Auditor { audit, fleet, config, quiet: self.quiet.clone() }
     }
 
     /// The text for Prometheus, with the figures that are only known when somebody asks.

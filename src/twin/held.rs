@@ -266,7 +266,7 @@ impl Twin {
             Some((held.operation(name)?, waiter))
         };
         let (operation, waiter) = self.held.iter().find_map(waits)?;
-        let mut settled = seen_by(&self.so_far(now, &operation), &waiter);
+        let mut settled = seen_by(self.so_far(now, &operation), &waiter);
         settled.reason = Some(Reason::Offline);
         Some(settled)
     }

@@ -255,7 +255,7 @@ impl Twin {
         if let Some(op) = op {
             let of = |waiters: &[Waiter]| waiters.iter().find(|waiter| waiter.op == *op).cloned();
             let live =
-                self.operations.values().find_map(|o| Some(record::seen_by(&self.so_far(now, o), &of(&o.waiters)?)));
+                self.operations.values().find_map(|o| Some(record::seen_by(self.so_far(now, o), &of(&o.waiters)?)));
             let ended = || self.records.iter().rev().find(|record| of(&record.waiters).is_some());
             let ended = || ended().map(|record| self.recalled(now, record, Some(op)));
             return live.or_else(ended).or_else(|| self.stored(now, op));

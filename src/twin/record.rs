@@ -1,6 +1,7 @@
 //! How operations end, and what is remembered of it.
 
 use std::{
+    iter::repeat_n,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -93,7 +94,7 @@ impl Twin {
         }
         self.effects.push_back(Effect::Ended { outcome, stage: settled.stage, reason, elapsed: settled.elapsed });
         for waiter in &mut operation.waiters {
-            let own = seen_by(&settled, waiter);
+            let own = seen_by(settled.clone(), waiter);
             match waiter.hears {
                 Hears::Waits => {
                     waiter.hears = Hears::Told { outcome, at: now };
@@ -142,7 +143,7 @@ impl Twin {
     ) {
         let Some(operation) = self.operations.get(op) else { return };
         let Some(waiter) = operation.waiters.iter().find(|waiter| waiter.op == *caller) else { return };
-        let own = seen_by(&self.settled(now, operation, outcome, reason), waiter);
+        let own = seen_by(self.settled(now, operation, outcome, reason), waiter);
         self.effects.push_back(Effect::Reply { op: caller.clone(), reply: Reply::Settled(Box::new(own)) });
         if let Some(operation) = self.operations.get_mut(op) {
             operation.tell(now, caller, outcome);
@@ -172,13 +173,16 @@ impl Twin {
 
     /// What each caller of the operations in flight would be told now: a successor goes on from there.
     pub(super) fn left(&self, now: Instant) -> Vec<Left> {
-        let of = |operation: &Operation| {
-            let settled = self.so_far(now, operation);
-            let each = operation.waiters.iter();
-            let each = each.map(|w| Left { caller: w.caller.clone(), hears: w.hears, settled: seen_by(&settled, w) });
-            each.collect::<Vec<_>>()
-        };
-        self.operations.values().flat_map(of).collect()
+        let mut left = Vec::new();
+        for operation in self.operations.values() {
+            let each = repeat_n(self.so_far(now, operation), operation.waiters.len()).zip(&operation.waiters);
+            left.extend(each.map(|(so_far, w)| Left {
+                caller: w.caller.clone(),
+                hears: w.hears,
+                settled: seen_by(so_far, w),
+            }));
+        }
+        left
     }
 
     fn settled(&self, now: Instant, operation: &Operation, outcome: Outcome, reason: Option<Reason>) -> Settled {
@@ -305,7 +309,10 @@ impl Twin {
     /// What is known of an operation that ended, as it is told now to one of its callers.
     pub(super) fn recalled(&self, now: Instant, record: &Record, caller: Option<&OpId>) -> Settled {
         let waiter = record.waiters.iter().find(|waiter| Some(&waiter.op) == caller);
-        let mut settled = waiter.map_or_else(|| record.settled.clone(), |waiter| seen_by(&record.settled, waiter));
+        let mut settled = record.settled.clone();
+        if let Some(waiter) = waiter {
+            settled = seen_by(settled, waiter);
+        }
         let since = now.saturating_duration_since(record.ended_at);
         settled.kept &= self.pursues(&settled.property, settled.wish.as_ref());
         if let Some(found) = &mut settled.found {
@@ -321,7 +328,7 @@ impl Record {
     /// What its callers are owed: those that were told something. How long that is news is watched from the record's end.
     pub(super) fn news(&self, device: &DeviceId) -> Vec<Effect> {
         let told = self.waiters.iter().filter(|waiter| waiter.told().is_some());
-        told.map(|w| owe(device, w, seen_by(&self.settled, w))).collect()
+        told.map(|w| owe(device, w, seen_by(self.settled.clone(), w))).collect()
     }
 }
 
@@ -331,12 +338,10 @@ fn owe(device: &DeviceId, waiter: &Waiter, settled: Settled) -> Effect {
 }
 
 /// An operation as one of its callers sees it: under the id of its own call, and since that.
-pub(super) fn seen_by(settled: &Settled, waiter: &Waiter) -> Settled {
-    let mut own = settled.clone();
+pub(super) fn seen_by(mut settled: Settled, waiter: &Waiter) -> Settled {
     if waiter.op != settled.op {
-        own.joined = Some(settled.op.clone());
-        own.op = waiter.op.clone();
-        own.elapsed = settled.elapsed.saturating_sub(waiter.behind);
+        settled.joined = Some(std::mem::replace(&mut settled.op, waiter.op.clone()));
+        settled.elapsed = settled.elapsed.saturating_sub(waiter.behind);
     }
-    own
+    settled
 }

@@ -10,6 +10,12 @@ use crate::property::{DeviceId, Evidence, PropertyName, Value, ValueError};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId(Arc<str>);
 
+impl From<Arc<str>> for OpId {
+    fn from(text: Arc<str>) -> Self {
+        Self(text)
+    }
+}
+
 impl OpId {
     /// Takes an id as it stands.
     pub fn new(text: &str) -> Self {

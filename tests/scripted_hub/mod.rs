@@ -185,7 +185,7 @@ impl Peer {
     pub(crate) async fn report(&mut self) -> (Incoming, ActionReport) {
         loop {
             let incoming = self.event().await;
-            assert_eq!(incoming.session, self.session);
+            assert_eq!(*incoming.session, self.session);
             match incoming.event.clone() {
                 Event::ActionReport(report) => return (incoming, report),
                 Event::DeviceState(state) if state.op.is_none() => self.unasked.push_back(state),

@@ -1,5 +1,7 @@
 //! A simulated device, and the scripted hub that it talks to.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc::Receiver;
 use truetwin::sim::{self, Fault, Happened, Kind, Options, Simulator};
 use truetwin_wire::{
@@ -55,10 +57,10 @@ impl Rig {
 }
 
 pub(crate) fn facts(reports: &[ActionReport]) -> Vec<(&str, ReportResult, Option<ReasonWord>, bool)> {
-    reports.iter().map(|r| (r.op.as_str(), r.result, r.reason, r.dup)).collect()
+    reports.iter().map(|r| (&*r.op, r.result, r.reason, r.dup)).collect()
 }
 
 /// One value of a status.
-pub(crate) fn value<'s>(status: &'s [(String, Scalar)], name: &str) -> Option<&'s Scalar> {
-    status.iter().find(|(property, _)| property == name).map(|(_, value)| value)
+pub(crate) fn value<'s>(status: &'s [(Arc<str>, Scalar)], name: &str) -> Option<&'s Scalar> {
+    status.iter().find(|(property, _)| **property == *name).map(|(_, value)| value)
 }

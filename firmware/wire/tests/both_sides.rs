@@ -136,15 +136,15 @@ proptest! {
         let envelope = device::Envelope { session: &session, boot: &boot, seq, up_ms };
         let len = device::write(&envelope, &event, &mut buffer).unwrap();
         let read = hub::decode_event(&buffer[..len]).unwrap();
-        prop_assert_eq!((&read.session, &read.boot, read.seq, read.up_ms), (&session, &boot, seq, up_ms));
+        prop_assert_eq!((&*read.session, &*read.boot, read.seq, read.up_ms), (&*session, &*boot, seq, up_ms));
         prop_assert_eq!(read.unknown_words, 0);
         let status = match (&read.event, which) {
             (hub::Event::ActionReport(report), 0) => {
-                prop_assert_eq!((&report.op, report.clamped, report.dup), (&op, flags.0, flags.1));
+                prop_assert_eq!((&*report.op, report.clamped, report.dup), (&*op, flags.0, flags.1));
                 &report.status
             }
             (hub::Event::DeviceState(state), 1) => {
-                prop_assert_eq!(&state.seen, &[(property.clone(), op.clone())]);
+                prop_assert_eq!(&state.seen, &[(property.as_str().into(), op.as_str().into())]);
                 &state.status
             }
             (hub::Event::Heartbeat, 2) => return Ok(()),
@@ -152,7 +152,7 @@ proptest! {
         };
         match (status.as_slice(), value) {
             ([], None) => {}
-            ([(name, read)], Some(written)) => prop_assert!(*name == property && *read == written, "{read:?} {written:?}"),
+            ([(name, read)], Some(written)) => prop_assert!(**name == property && *read == written, "{read:?} {written:?}"),
             other => return Err(TestCaseError::fail(format!("{other:?}"))),
         }
     }

@@ -138,7 +138,7 @@ fn a_welcome_keeps_the_warnings_that_fit_and_no_command_is_too_long() {
 
 #[test]
 fn a_will_names_its_boot() {
-    assert_eq!(decode_will(br#"{"boot":"9f3a11"}"#).unwrap().boot, "9f3a11");
+    assert_eq!(&*decode_will(br#"{"boot":"9f3a11"}"#).unwrap().boot, "9f3a11");
     for bad in ["", "{}", r#"{"boot":1}"#, r#"{"boot":""}"#, "offline"] {
         assert!(decode_will(bad.as_bytes()).is_err(), "{bad}");
     }

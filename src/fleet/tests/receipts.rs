@@ -10,8 +10,8 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_quarantined_devices_reports_are_refused_with_the_code_that_says_so() {
     let hub = Hub::start(Limits { restarts_max: 0, ..Limits::default() }).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
-    let mut fan = hub.board("fan", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
+    let mut fan = hub.board("fan").await;
     hub.quarantine("lamp", 1).await;
     // 3.1.1 has no code for it: closed.
     lamp.event(json!({"event": "heartbeat"})).await;

@@ -9,7 +9,7 @@ const HANG: Duration = Duration::from_secs(60);
 async fn s8_5_a_disk_that_stalls_keeps_no_caller_beyond_its_limit() {
     let stalls = |context: Context| context.with_journal(Some(Journal::stalled()));
     let hub = Hub::start_on(Limits::default(), Config::default(), stalls).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     hub.fleet.add(Name::new(id("new"), Label::same("new"), None)).await.unwrap();
     let wish = |device: &str| {
         let (fleet, device) = (hub.fleet.clone(), id(device));

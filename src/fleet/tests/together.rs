@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s4_3_two_callers_of_one_value_share_an_operation_and_each_can_ask_for_its_own() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let (ann, bob) = (Caller("ann".into()), Caller("bob".into()));
     let first = hub.wish(&ann, Wish::to("relay", Value::Bool(true)));
     let set = lamp.next("set").await;
@@ -30,7 +30,7 @@ async fn s4_3_two_callers_of_one_value_share_an_operation_and_each_can_ask_for_i
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s4_7_a_caller_that_vanishes_takes_nothing_from_another_that_waits() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let first = hub.wish(&Caller("ann".into()), Wish::to("relay", Value::Bool(true)));
     let set = lamp.next("set").await;
     let second = hub.wish(&Caller("bob".into()), Wish::to("relay", Value::Bool(true)));
@@ -50,7 +50,7 @@ async fn s4_7_a_caller_that_vanishes_takes_nothing_from_another_that_waits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s4_4_the_caller_of_an_older_value_hears_at_once_that_another_took_its_place() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let first = hub.wish(&Caller("ann".into()), Wish::to("relay", Value::Bool(true)));
     let older = lamp.next("set").await;
     let second = hub.wish(&Caller("bob".into()), Wish::to("relay", Value::Bool(false)));
@@ -66,7 +66,7 @@ async fn s4_4_the_caller_of_an_older_value_hears_at_once_that_another_took_its_p
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s5_8_an_actor_that_crashes_over_a_shared_operation_leaves_no_caller_without_an_answer() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let calls = ["ann", "bob"].map(|who| hub.wish(&Caller(who.into()), Wish::to("relay", Value::Bool(true))));
     let set = lamp.next("set").await;
     hub.waiting("lamp", 2).await;
@@ -81,7 +81,7 @@ async fn s5_8_an_actor_that_crashes_over_a_shared_operation_leaves_no_caller_wit
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s6_3_what_was_not_confirmed_and_is_done_after_all_is_owed_once_to_each_who_was_told() {
     let hub = Hub::start(Limits::default()).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let (ann, bob) = (Caller("ann".into()), Caller("bob".into()));
     let wish = || Wish::to("relay", Value::Bool(true));
     let by = Instant::now() + Duration::from_millis(700);
@@ -110,7 +110,7 @@ async fn s6_3_what_was_not_confirmed_and_is_done_after_all_is_owed_once_to_each_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s2_8_a_device_that_comes_again_under_a_name_is_another_and_inherits_nothing() {
     let hub = Hub::start(Limits { restarts_max: 1, restarts_within: Duration::from_secs(600) }).await;
-    let mut lamp = hub.board("lamp", Manner::Silent).await;
+    let mut lamp = hub.board("lamp").await;
     let ann = Caller("ann".into());
     let call = hub.wish(&ann, Wish::to("relay", Value::Bool(true)));
     let set = lamp.next("set").await;
@@ -123,7 +123,7 @@ async fn s2_8_a_device_that_comes_again_under_a_name_is_another_and_inherits_not
     hub.broker.kick("lamp");
     let told = settled(hub.fleet.check(Some(&old), None, &ann, &Rights::everything()).await.unwrap());
     assert_eq!((told.outcome, &told.op), (Outcome::Removed, &old));
-    let mut other = hub.board("lamp", Manner::Silent).await;
+    let mut other = hub.board("lamp").await;
     for asked in [
         hub.fleet.check(Some(&old), None, &ann, &Rights::everything()).await,
         hub.fleet.check(None, None, &ann, &Rights::everything()).await,

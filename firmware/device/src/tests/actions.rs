@@ -1,5 +1,7 @@
 //! Actions: what leaves no state, and what must not run twice.
 
+use std::sync::Arc;
+
 use truetwin_wire::{
     Scalar,
     words::{ReasonWord::*, ReportResult::*},
@@ -8,8 +10,8 @@ use truetwin_wire::{
 use super::rig::{Memory, Rig};
 use crate::store::Fate;
 
-fn own(op: &str) -> String {
-    op.to_owned()
+fn own(op: &str) -> Arc<str> {
+    op.into()
 }
 
 fn with_memory(memory: &Memory) -> Rig {
@@ -27,8 +29,8 @@ fn an_action_is_received_executed_and_completed_without_a_state() {
     rig.pass(10);
     let reports = rig.reports();
     assert_eq!(reports.iter().map(|r| r.result).collect::<Vec<_>>(), [Received, Executing, Completed]);
-    assert!(reports.iter().all(|r| r.action == "press" && r.property.is_none() && r.status.is_empty()));
-    assert_eq!(rig.bench.runs, [(0, own(r#"{"ms":200}"#))]);
+    assert!(reports.iter().all(|r| *r.action == *"press" && r.property.is_none() && r.status.is_empty()));
+    assert_eq!(rig.bench.runs, [(0, r#"{"ms":200}"#.to_owned())]);
 }
 
 #[test]
@@ -86,10 +88,10 @@ fn the_intent_is_kept_before_the_action_and_its_end_after_it() {
     rig.bench.action_end = None;
     rig.run("op1", "pulse", &[]);
     rig.pass(0);
-    assert_eq!(rig.bench.memory.as_ref().unwrap().kept, Some((own("op1"), Fate::Begun)));
+    assert_eq!(rig.bench.memory.as_ref().unwrap().kept, Some(("op1".to_owned(), Fate::Begun)));
     rig.bench.action_end = Some(Ok(()));
     rig.pass(10);
-    assert_eq!(rig.bench.memory.as_ref().unwrap().kept, Some((own("op1"), Fate::Completed)));
+    assert_eq!(rig.bench.memory.as_ref().unwrap().kept, Some(("op1".to_owned(), Fate::Completed)));
     rig.run("op2", "press", &[]);
     rig.pass(0);
     rig.pass(10);
@@ -103,7 +105,7 @@ fn a_non_repeatable_action_does_not_run_again_after_a_reboot() {
         (Fate::Completed, (Completed, None)),
         (Fate::Failed, (Failed, None)),
     ] {
-        let mut rig = with_memory(&Memory { kept: Some((own("op1"), fate)), ..Memory::default() });
+        let mut rig = with_memory(&Memory { kept: Some(("op1".to_owned(), fate)), ..Memory::default() });
         rig.run("op1", "pulse", &[]);
         rig.pass(0);
         assert_eq!(rig.results(), [(own("op1"), expected.0, expected.1, true)]);
@@ -118,7 +120,7 @@ fn without_a_working_memory_what_must_not_run_twice_does_not_run() {
     rig.run("op2", "press", &[]);
     rig.pass(0);
     assert!(rig.results().contains(&(own("op1"), Rejected, Some(Unsupported), false)));
-    assert_eq!(rig.bench.runs, [(0, own("{}"))], "what may run twice does");
+    assert_eq!(rig.bench.runs, [(0, "{}".to_owned())], "what may run twice does");
     let mut rig = with_memory(&Memory::default());
     rig.bench.memory.as_mut().unwrap().worn = true;
     rig.run("op1", "pulse", &[]);

@@ -91,7 +91,7 @@ fn s6_4_what_moves_is_interrupted_by_the_safe_level() {
     assert_eq!(rig.bench.drives, 2, "it may still arrive: it is told the safe level all the same");
     rig.again("s2");
     rig.pass(0);
-    assert_eq!(rig.results(), [("op1".to_owned(), Failed, Some(Interrupted), false)]);
+    assert_eq!(rig.results(), [("op1".into(), Failed, Some(Interrupted), false)]);
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Random histories: a hub that sends, withdraws, repeats and loses its connection, a board that is slow, stuck and reboots,
 //! and the invariants of semantics 9 that a device alone can keep, looked at after each step.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use truetwin_wire::{
     Scalar,
@@ -141,9 +144,9 @@ struct History {
     limits: BTreeMap<i32, (u64, u64)>,
     /// Operations whose withdrawal has arrived in this run.
     withdrawn: BTreeSet<i32>,
-    completed: BTreeSet<String>,
+    completed: BTreeSet<Arc<str>>,
     /// How far each operation was said to be in this session.
-    said: BTreeMap<String, ReportResult>,
+    said: BTreeMap<Arc<str>, ReportResult>,
     driven: BTreeSet<i32>,
     seq: u32,
 }
@@ -328,7 +331,7 @@ impl History {
                 self.machine.acknowledged(incoming.seq);
             }
             let Event::ActionReport(report) = incoming.event else { continue };
-            if report.result == ReportResult::Completed && report.action == "set" && !report.dup {
+            if report.result == ReportResult::Completed && *report.action == *"set" && !report.dup {
                 let number: i32 = report.op.trim_start_matches("op").parse().unwrap();
                 let first = self.completed.insert(report.op.clone());
                 let at = report.status.first().map(|(_, value)| value.clone());

@@ -1,5 +1,7 @@
 //! What a device of level 3 does while something moves.
 
+use std::sync::Arc;
+
 use truetwin_wire::{
     Scalar,
     hub::decode_event,
@@ -8,8 +10,8 @@ use truetwin_wire::{
 
 use super::rig::{Mechanics, Rig};
 
-fn own(op: &str) -> String {
-    op.to_owned()
+fn own(op: &str) -> Arc<str> {
+    op.into()
 }
 
 fn slow() -> Rig {
@@ -89,7 +91,7 @@ fn s4_5_of_a_group_one_moves_at_a_time() {
     rig.bench.arrive();
     rig.pass(10);
     let ends: Vec<_> = rig.results().into_iter().filter(|r| r.1 == Completed).map(|r| r.0).collect();
-    assert_eq!(ends, ["op1", "op2"]);
+    assert_eq!(ends, ["op1", "op2"].map(own));
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn s3_5_what_has_no_read_back_is_executed_and_never_completed() {
     assert_eq!((rig.results(), rig.bench.drives), (vec![(own("op2"), Executing, None, true)], 2));
     rig.query("q1", None);
     let state = rig.state();
-    assert!(state.seen.is_empty() && state.status.iter().all(|(name, _)| name != "relay"));
+    assert!(state.seen.is_empty() && state.status.iter().all(|(name, _)| **name != *"relay"));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The ends of operations reach the hub, whatever happens to the connection.
 
+use std::sync::Arc;
+
 use truetwin_wire::words::{ReasonWord::*, ReportResult::*};
 
 use super::rig::{Mechanics, Rig};
 
-fn own(op: &str) -> String {
-    op.to_owned()
+fn own(op: &str) -> Arc<str> {
+    op.into()
 }
 
 /// Done, and the reports handed over.
@@ -24,10 +26,7 @@ fn s5_3_an_end_that_was_not_acknowledged_is_told_again_in_the_next_session() {
     rig.again("s2");
     rig.pass(0);
     let reports = rig.reports();
-    assert_eq!(
-        (reports.len(), reports[0].op.as_str(), reports[0].result, reports[0].dup),
-        (1, "op1", Completed, false)
-    );
+    assert_eq!((reports.len(), &*reports[0].op, reports[0].result, reports[0].dup), (1, "op1", Completed, false));
     rig.pass(10);
     assert_eq!(rig.events(), [], "once in a session");
 }

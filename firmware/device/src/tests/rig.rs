@@ -1,5 +1,7 @@
 //! A board of two things on a bench, a clock that the tests move, and a hub that reads what is sent.
 
+use std::sync::Arc;
+
 use truetwin_wire::{
     Scalar,
     device::{ActionSpec, Args, PropertySpec},
@@ -317,7 +319,7 @@ impl Rig {
         self.events().into_iter().filter_map(of).collect()
     }
 
-    pub(super) fn results(&mut self) -> Vec<(String, ReportResult, Option<ReasonWord>, bool)> {
+    pub(super) fn results(&mut self) -> Vec<(Arc<str>, ReportResult, Option<ReasonWord>, bool)> {
         self.reports().into_iter().map(|r| (r.op, r.result, r.reason, r.dup)).collect()
     }
 

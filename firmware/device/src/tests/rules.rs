@@ -1,5 +1,7 @@
 //! What becomes of a set.
 
+use std::sync::Arc;
+
 use truetwin_wire::{
     Scalar,
     hub::Command,
@@ -9,8 +11,8 @@ use truetwin_wire::{
 use super::rig::{Mechanics, Rig};
 use crate::machine::{Dropped, Heard};
 
-fn own(op: &str) -> String {
-    op.to_owned()
+fn own(op: &str) -> Arc<str> {
+    op.into()
 }
 
 #[test]
@@ -171,10 +173,10 @@ fn lateness_is_counted_from_the_fastest_message_of_the_session() {
     let mut rig = Rig::started(crate::Start::Unclean);
     rig.connect();
     // The welcome took 800 ms; a query that took 100 ms teaches the truth.
-    let (hub_ms, session) = (rig.hub_ms(), own("s1"));
+    let (hub_ms, session, hub) = (rig.hub_ms(), "s1".into(), "h".into());
     rig.now_ms += 800;
-    rig.tell(&Command::Welcome { session, hub: own("h"), epoch: 1, hub_ms, heartbeat_ms: 5_000, warnings: Vec::new() });
-    let query = Command::GetDeviceState { session: own("s1"), hub_ms: rig.hub_ms(), op: own("q1"), property: None };
+    rig.tell(&Command::Welcome { session, hub, epoch: 1, hub_ms, heartbeat_ms: 5_000, warnings: Vec::new() });
+    let query = Command::GetDeviceState { session: "s1".into(), hub_ms: rig.hub_ms(), op: "q1".into(), property: None };
     rig.now_ms += 100;
     rig.tell(&query);
     rig.events();

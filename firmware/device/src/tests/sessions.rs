@@ -1,5 +1,7 @@
 //! Greeting, sessions, reboots, heartbeats.
 
+use std::sync::Arc;
+
 use truetwin_wire::{
     Scalar,
     hub::{Command, Event, encode},
@@ -12,8 +14,8 @@ use crate::{
     machine::{Dropped, Heard, Unusable, WELCOME_MS_MAX},
 };
 
-fn own(text: &str) -> String {
-    text.to_owned()
+fn own(text: &str) -> Arc<str> {
+    text.into()
 }
 
 #[test]
@@ -23,7 +25,7 @@ fn the_hello_carries_the_description_and_the_state() {
     let hello = rig.hello();
     assert_eq!((hello.proto, hello.level, hello.inline), (1, 3, true));
     assert_eq!(hello.desc.len(), 16);
-    let properties: Vec<_> = hello.properties.iter().map(|p| (p.name.as_str(), p.kind, p.feedback)).collect();
+    let properties: Vec<_> = hello.properties.iter().map(|p| (&*p.name, p.kind, p.feedback)).collect();
     let expected = [
         ("relay", KindWord::Bool, EvidenceWord::Pin),
         ("target", KindWord::Number, EvidenceWord::Firmware),
@@ -111,7 +113,7 @@ fn a_heartbeat_is_sent_by_the_step_that_drives_and_only_in_a_session() {
     assert_eq!(rig.events(), []);
     rig.pass(1);
     let beat = &rig.events()[0];
-    assert_eq!((&beat.event, beat.session.as_str(), beat.boot.as_str()), (&Event::Heartbeat, "s1", "b00t"));
+    assert_eq!((&beat.event, &*beat.session, &*beat.boot), (&Event::Heartbeat, "s1", "b00t"));
     rig.machine.disconnected(rig.now_ms);
     rig.pass(10_000);
     assert_eq!(rig.events(), []);
@@ -173,7 +175,7 @@ fn what_has_begun_reports_into_the_session_of_its_end() {
     rig.events();
     rig.pass(400);
     let events = rig.events();
-    assert_eq!((events.len(), events[0].session.as_str()), (1, "s2"));
+    assert_eq!((events.len(), &*events[0].session), (1, "s2"));
     assert!(matches!(&events[0].event, Event::ActionReport(r) if r.reason == Some(Stuck)));
 }
 

@@ -1,6 +1,6 @@
 //! Reading one event.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use super::{
     DecodeError,
@@ -14,13 +14,16 @@ use crate::{
     words::{CauseWord, ErrorWord, EventWord, EvidenceWord, ReasonWord, ReportResult},
 };
 
+/// By which op each property was moved last: names of properties, each with an op.
+pub type Seen = Vec<(Arc<str>, Arc<str>)>;
+
 /// One event of a device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
     /// The session that the device believes in; empty in a `hello` and a `description` (they come before the welcome).
-    pub session: String,
+    pub session: Arc<str>,
     /// This run of the device.
-    pub boot: String,
+    pub boot: Arc<str>,
     /// Counts the events of this run from 1.
     pub seq: u32,
     /// Since the start of this run, milliseconds.
@@ -52,17 +55,17 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionReport {
     /// The operation.
-    pub op: String,
+    pub op: Arc<str>,
     /// `set`, or the action's name.
-    pub action: String,
+    pub action: Arc<str>,
     /// The property.
-    pub property: Option<String>,
+    pub property: Option<Arc<str>>,
     /// How far.
     pub result: ReportResult,
     /// The properties concerned, as read when this was written.
-    pub status: Vec<(String, Scalar)>,
+    pub status: Vec<(Arc<str>, Scalar)>,
     /// How each was read.
-    pub evidence: Vec<(String, EvidenceWord)>,
+    pub evidence: Vec<(Arc<str>, EvidenceWord)>,
     /// Why, when failed or rejected.
     pub reason: Option<ReasonWord>,
     /// How much longer, milliseconds.
@@ -77,22 +80,22 @@ pub struct ActionReport {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceState {
     /// The query that it answers; `None` if unasked.
-    pub op: Option<String>,
+    pub op: Option<Arc<str>>,
     /// The properties.
-    pub status: Vec<(String, Scalar)>,
+    pub status: Vec<(Arc<str>, Scalar)>,
     /// How each was read.
-    pub evidence: Vec<(String, EvidenceWord)>,
+    pub evidence: Vec<(Arc<str>, EvidenceWord)>,
     /// Why it was sent; [`CauseWord::Unknown`] also if the device does not say.
     pub cause: CauseWord,
     /// By property the last operation *finished* on it.
-    pub seen: Vec<(String, String)>,
+    pub seen: Seen,
 }
 
 /// A last will.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Will {
     /// The run of the device that it belongs to.
-    pub boot: String,
+    pub boot: Arc<str>,
 }
 
 /// Reads one event.
@@ -102,7 +105,7 @@ pub struct Will {
 /// unknown words counted; neither is an error.
 pub fn decode_event(bytes: &[u8]) -> Result<Incoming, DecodeError> {
     let fields = tree::read(bytes)?;
-    let of_seq = fields.iter().find(|(key, _)| key == "seq").and_then(|(_, node)| node.as_u32());
+    let of_seq = fields.iter().find(|(key, _)| **key == *"seq").and_then(|(_, node)| node.as_u32());
     let context = Context { of_seq, unknown_words: Cell::new(0) };
     let object = Object { fields: &fields, path: "", context: &context };
 
@@ -119,7 +122,7 @@ pub fn decode_event(bytes: &[u8]) -> Result<Incoming, DecodeError> {
     let up_ms = object.required("up_ms", "milliseconds since the start", object.u64("up_ms", u64::MAX)?)?;
     let session = match (word, object.id("session")?) {
         (_, Some(session)) => session,
-        (EventWord::Hello | EventWord::Description, None) => String::new(),
+        (EventWord::Hello | EventWord::Description, None) => "".into(),
         _ => return Err(object.fail(ErrorWord::MissingField, "session", "the session of the last welcome")),
     };
     let event = match word {
@@ -178,20 +181,20 @@ pub(super) fn cause(object: &Object<'_>) -> Result<CauseWord, DecodeError> {
     Ok(object.word("cause", CauseWord::read, CauseWord::Unknown)?.unwrap_or(CauseWord::Unknown))
 }
 
-pub(super) fn values(object: &Object<'_>, field: &str) -> Result<Vec<(String, Scalar)>, DecodeError> {
+pub(super) fn values(object: &Object<'_>, field: &str) -> Result<Vec<(Arc<str>, Scalar)>, DecodeError> {
     object.by_property(field, |inner, key, node| inner.scalar(key, node))
 }
 
-pub(super) fn evidence(object: &Object<'_>) -> Result<Vec<(String, EvidenceWord)>, DecodeError> {
+pub(super) fn evidence(object: &Object<'_>) -> Result<Vec<(Arc<str>, EvidenceWord)>, DecodeError> {
     object.by_property("evidence", |inner, key, node| match node.as_text() {
         Some(word) => Ok(inner.counted(EvidenceWord::read(word), EvidenceWord::Unknown)),
         None => Err(inner.fail(ErrorWord::WrongType, key, "firmware, pin or sensor")),
     })
 }
 
-pub(super) fn seen(object: &Object<'_>) -> Result<Vec<(String, String)>, DecodeError> {
+pub(super) fn seen(object: &Object<'_>) -> Result<Seen, DecodeError> {
     object.by_property("seen", |inner, key, node| match node.as_text() {
-        Some(op) if is_id(op) => Ok(op.to_owned()),
+        Some(op) if is_id(op) => Ok(op.into()),
         Some(_) => Err(inner.fail(ErrorWord::BadName, key, "an op; leave out what is not known")),
         None => Err(inner.fail(ErrorWord::WrongType, key, "an op; leave out what is not known")),
     })

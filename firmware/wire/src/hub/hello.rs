@@ -1,8 +1,10 @@
 //! Reading the greeting and the description.
 
+use std::sync::Arc;
+
 use super::{
     DecodeError,
-    event::{cause, evidence, seen, values},
+    event::{Seen, cause, evidence, seen, values},
     object::{NAME, Object},
     tree::Node,
 };
@@ -24,7 +26,7 @@ pub struct Hello {
     /// Its model.
     pub model: String,
     /// Hash of its description.
-    pub desc: String,
+    pub desc: Arc<str>,
     /// Whether the description is inline; if not, the hub must know `desc` or ask for it.
     pub inline: bool,
     /// Its properties, in its own order.
@@ -34,20 +36,20 @@ pub struct Hello {
     /// Groups of properties that exclude each other (semantics 4.5).
     pub exclusive: Vec<Vec<String>>,
     /// All properties (a full snapshot, semantics 2.3).
-    pub state: Vec<(String, Scalar)>,
+    pub state: Vec<(Arc<str>, Scalar)>,
     /// How each was read.
-    pub evidence: Vec<(String, EvidenceWord)>,
+    pub evidence: Vec<(Arc<str>, EvidenceWord)>,
     /// Why the state is as it is.
     pub cause: CauseWord,
     /// By property the last operation *finished* on it.
-    pub seen: Vec<(String, String)>,
+    pub seen: Seen,
 }
 
 /// One property as a device describes it. What is absent has the hub's default.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PropertyWire {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// The display name that the device proposes; counts after the owner accepted it (semantics 2.9).
     pub label: Option<String>,
     /// What it is to a person.
@@ -55,7 +57,7 @@ pub struct PropertyWire {
     /// The sort of value.
     pub kind: KindWord,
     /// The unit, for display.
-    pub unit: Option<String>,
+    pub unit: Option<Arc<str>>,
     /// Smallest value.
     pub min: Option<f64>,
     /// Largest value.
@@ -101,7 +103,7 @@ pub struct Failsafe {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionWire {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// What it acts on, to a person.
     pub role: Option<RoleWord>,
     /// What its `completed` stands on; [`EvidenceWord::None`] if it never says so. Absent: firmware.
@@ -116,7 +118,7 @@ pub struct ActionWire {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DescriptionPage {
     /// Hash of the description.
-    pub desc: String,
+    pub desc: Arc<str>,
     /// From 0.
     pub page: u32,
     /// How many there are.
@@ -151,7 +153,7 @@ impl Hello {
             cause: cause(object)?,
             seen: seen(object)?,
         };
-        let known = |name: &str| hello.properties.iter().any(|p| p.name == name);
+        let known = |name: &str| hello.properties.iter().any(|p| *p.name == *name);
         let mut grouped = hello.exclusive.iter().enumerate().flat_map(|(at, group)| group.iter().map(move |n| (at, n)));
         if let Some((at, _)) = grouped.find(|(_, name)| hello.inline && !known(name)) {
             let path = format!("exclusive[{at}]");
@@ -183,7 +185,7 @@ impl DescriptionPage {
 fn properties(object: &Object<'_>) -> Result<Option<Vec<PropertyWire>>, DecodeError> {
     let Some(nodes) = object.list("properties", PROPERTIES_MAX)? else { return Ok(None) };
     let all = each(object, "properties", nodes, property)?;
-    unique(object, "properties", all.iter().map(|p| p.name.as_str()))?;
+    unique(object, "properties", all.iter().map(|p| &*p.name))?;
     Ok(Some(all))
 }
 
@@ -198,17 +200,17 @@ fn actions(object: &Object<'_>) -> Result<Vec<ActionWire>, DecodeError> {
             repeatable: action.required("repeatable", "true or false", action.flag("repeatable")?)?,
         })
     })?;
-    unique(object, "actions", all.iter().map(|a| a.name.as_str()))?;
+    unique(object, "actions", all.iter().map(|a| &*a.name))?;
     Ok(all)
 }
 
 fn each<T>(
     object: &Object<'_>,
     field: &str,
-    nodes: &[Node],
+    nodes: &[Node<'_>],
     read: impl Fn(&Object<'_>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    let one = |(at, node): (usize, &Node)| {
+    let one = |(at, node): (usize, &Node<'_>)| {
         let path = format!("{field}[{at}]");
         let Node::Object(fields) = node else {
             return Err(object.fail(ErrorWord::WrongType, &path, "an object"));
@@ -302,7 +304,7 @@ fn label(object: &Object<'_>) -> Result<Option<String>, DecodeError> {
 
 fn words(object: &Object<'_>) -> Result<Vec<String>, DecodeError> {
     let nodes = object.list("values", PROPERTIES_MAX)?.unwrap_or_default();
-    let one = |(at, node): (usize, &Node)| match node.as_text() {
+    let one = |(at, node): (usize, &Node<'_>)| match node.as_text() {
         Some(word) if is_name(word) => Ok(word.to_owned()),
         Some(_) => Err(object.fail(ErrorWord::BadName, &format!("values[{at}]"), NAME)),
         None => Err(object.fail(ErrorWord::WrongType, &format!("values[{at}]"), "a word")),
@@ -327,7 +329,7 @@ fn failsafe(object: &Object<'_>) -> Result<Option<Failsafe>, DecodeError> {
 /// `exclusive: [[a, b]]`.
 fn exclusive(object: &Object<'_>) -> Result<Vec<Vec<String>>, DecodeError> {
     let nodes = object.list("exclusive", PROPERTIES_MAX)?.unwrap_or_default();
-    let group = |(at, node): (usize, &Node)| {
+    let group = |(at, node): (usize, &Node<'_>)| {
         let wrong = || object.fail(ErrorWord::WrongType, &format!("exclusive[{at}]"), "a list of names");
         let Node::List(names) = node else { return Err(wrong()) };
         let name = |node: &Node| node.as_text().filter(|n| is_name(n)).map(str::to_owned).ok_or_else(wrong);

@@ -12,7 +12,7 @@ mod tree;
 use std::fmt;
 
 pub use command::{Command, encode};
-pub use event::{ActionReport, DeviceState, Event, Incoming, Will, decode_event, decode_will};
+pub use event::{ActionReport, DeviceState, Event, Incoming, Seen, Will, decode_event, decode_will};
 pub use hello::{ActionWire, DescriptionPage, Failsafe, Hello, PropertyWire};
 
 use crate::words::ErrorWord;

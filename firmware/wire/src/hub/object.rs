@@ -1,8 +1,11 @@
 //! One object of an event, read field by field with the path of each.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
-use super::{DecodeError, tree::Node};
+use super::{
+    DecodeError,
+    tree::{Node, Text as Written},
+};
 use crate::{
     limits::{PROPERTIES_MAX, is_id, is_name},
     scalar::{BadText, Scalar, Text},
@@ -20,7 +23,7 @@ pub(super) struct Context {
 /// One object and where it stands. A field that is `null` counts as absent, except as a value.
 #[derive(Clone, Copy)]
 pub(super) struct Object<'a> {
-    pub(super) fields: &'a [(String, Node)],
+    pub(super) fields: &'a [(Written<'a>, Node<'a>)],
     pub(super) path: &'a str,
     pub(super) context: &'a Context,
 }
@@ -34,8 +37,8 @@ impl<'a> Object<'a> {
         DecodeError::new(self.context.of_seq, reason, Some(&path), Some(allowed))
     }
 
-    pub(super) fn get(&self, field: &str) -> Option<&'a Node> {
-        self.fields.iter().find(|(key, node)| key == field && *node != Node::Null).map(|(_, node)| node)
+    pub(super) fn get(&self, field: &str) -> Option<&'a Node<'a>> {
+        self.fields.iter().find(|(key, node)| **key == *field && *node != Node::Null).map(|(_, node)| node)
     }
 
     /// Turns an absent optional field into an error.
@@ -47,27 +50,27 @@ impl<'a> Object<'a> {
         match self.get(field) {
             None => Ok(None),
             Some(Node::Text(text)) => match Text::new(text) {
-                Ok(_) => Ok(Some(text.clone())),
+                Ok(_) => Ok(Some(text.to_string())),
                 Err(error) => Err(self.fail(ErrorWord::BadText, field, allowed_text(error))),
             },
             Some(_) => Err(self.fail(ErrorWord::WrongType, field, "a text")),
         }
     }
 
-    pub(super) fn id(&self, field: &str) -> Result<Option<String>, DecodeError> {
+    pub(super) fn id(&self, field: &str) -> Result<Option<Arc<str>>, DecodeError> {
         let allowed = "1 to 16 printable ASCII characters without quotes and backslashes";
         match self.get(field) {
             None => Ok(None),
-            Some(Node::Text(text)) if is_id(text) => Ok(Some(text.clone())),
+            Some(Node::Text(text)) if is_id(text) => Ok(Some((**text).into())),
             Some(Node::Text(_)) => Err(self.fail(ErrorWord::BadName, field, allowed)),
             Some(_) => Err(self.fail(ErrorWord::WrongType, field, allowed)),
         }
     }
 
-    pub(super) fn name(&self, field: &str) -> Result<Option<String>, DecodeError> {
+    pub(super) fn name(&self, field: &str) -> Result<Option<Arc<str>>, DecodeError> {
         match self.get(field) {
             None => Ok(None),
-            Some(Node::Text(text)) if is_name(text) => Ok(Some(text.clone())),
+            Some(Node::Text(text)) if is_name(text) => Ok(Some((**text).into())),
             Some(Node::Text(_)) => Err(self.fail(ErrorWord::BadName, field, NAME)),
             Some(_) => Err(self.fail(ErrorWord::WrongType, field, NAME)),
         }
@@ -123,7 +126,7 @@ impl<'a> Object<'a> {
         word
     }
 
-    pub(super) fn list(&self, field: &str, max: usize) -> Result<Option<&'a [Node]>, DecodeError> {
+    pub(super) fn list(&self, field: &str, max: usize) -> Result<Option<&'a [Node<'a>]>, DecodeError> {
         match self.get(field) {
             None => Ok(None),
             Some(Node::List(nodes)) if nodes.len() <= max => Ok(Some(nodes)),
@@ -136,8 +139,8 @@ impl<'a> Object<'a> {
     pub(super) fn by_property<T>(
         &self,
         field: &str,
-        read: impl Fn(&Object<'_>, &str, &Node) -> Result<T, DecodeError>,
-    ) -> Result<Vec<(String, T)>, DecodeError> {
+        read: impl Fn(&Object<'_>, &str, &Node<'_>) -> Result<T, DecodeError>,
+    ) -> Result<Vec<(Arc<str>, T)>, DecodeError> {
         let fields = match self.get(field) {
             None => return Ok(Vec::new()),
             Some(Node::Object(fields)) => fields,
@@ -147,17 +150,17 @@ impl<'a> Object<'a> {
             return Err(self.fail(ErrorWord::TooMany, field, "at most 64 properties"));
         }
         let inner = Object { fields, path: field, context: self.context };
-        let one = |(key, node): &(String, Node)| {
+        let one = |(key, node): &(Written<'_>, Node<'_>)| {
             if !is_name(key) {
                 return Err(inner.fail(ErrorWord::BadName, key, NAME));
             }
-            Ok((key.clone(), read(&inner, key, node)?))
+            Ok(((**key).into(), read(&inner, key, node)?))
         };
         fields.iter().map(one).collect()
     }
 
     /// A value of a property.
-    pub(super) fn scalar(&self, field: &str, node: &Node) -> Result<Scalar, DecodeError> {
+    pub(super) fn scalar(&self, field: &str, node: &Node<'_>) -> Result<Scalar, DecodeError> {
         match node {
             Node::Bool(value) => Ok(Scalar::Bool(*value)),
             Node::Integer(value) => i32::try_from(*value).map(Scalar::Integer).map_err(|_| {

@@ -1,9 +1,9 @@
 //! JSON as it stands, before anything is made of it: keys in order and twice if they are there twice, because
 //! `serde_json::Value` would silently keep the last one.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, ops::Deref};
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{DecodeError, shown};
 use crate::{
@@ -11,21 +11,34 @@ use crate::{
     words::ErrorWord,
 };
 
+/// A text as it stands in the message, copied only where escapes had to be taken out of it: a report has some twenty, and a hub
+/// under load reads thousands of reports a second.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Text<'a>(Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
 /// One JSON value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(super) enum Node<'a> {
     Null,
     Bool(bool),
     /// A number without a fraction and an exponent that fits.
     Integer(i128),
     Number(f64),
-    Text(String),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    Text(Text<'a>),
+    List(Vec<Node<'a>>),
+    Object(Vec<(Text<'a>, Node<'a>)>),
 }
 
 /// Reads bytes as one JSON object of at most 2 KiB and depth 4 without a key twice.
-pub(super) fn read(bytes: &[u8]) -> Result<Vec<(String, Node)>, DecodeError> {
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<(Text<'_>, Node<'_>)>, DecodeError> {
     if bytes.len() > EVENT_BYTES_MAX {
         return Err(DecodeError::new(None, ErrorWord::TooLong, None, Some("at most 2048 bytes")));
     }
@@ -33,13 +46,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Vec<(String, Node)>, DecodeError> {
     let Node::Object(fields) = node else {
         return Err(DecodeError::new(None, ErrorWord::NotAnObject, None, Some("one JSON object")));
     };
-    let seq = fields.iter().find(|(key, _)| key == "seq").and_then(|(_, node)| node.as_u32());
+    let seq = fields.iter().find(|(key, _)| **key == *"seq").and_then(|(_, node)| node.as_u32());
     check(&fields, &Path::Top, 1)
         .map_err(|(reason, path, allowed)| DecodeError::new(seq, reason, Some(&path), Some(allowed)))?;
     Ok(fields)
 }
 
-impl Node {
+impl Node<'_> {
     pub(super) fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
@@ -69,7 +82,7 @@ impl fmt::Display for Path<'_> {
 
 type Wrong = (ErrorWord, String, &'static str);
 
-fn check(fields: &[(String, Node)], parent: &Path<'_>, depth: usize) -> Result<(), Wrong> {
+fn check(fields: &[(Text<'_>, Node<'_>)], parent: &Path<'_>, depth: usize) -> Result<(), Wrong> {
     for (at, (key, node)) in fields.iter().enumerate() {
         let path = Path::Key(parent, key);
         // At most 2 KiB hold some 300 keys, so looking back is cheaper than a set.
@@ -81,7 +94,7 @@ fn check(fields: &[(String, Node)], parent: &Path<'_>, depth: usize) -> Result<(
     Ok(())
 }
 
-fn check_node(node: &Node, path: &Path<'_>, depth: usize) -> Result<(), Wrong> {
+fn check_node(node: &Node<'_>, path: &Path<'_>, depth: usize) -> Result<(), Wrong> {
     let deep = depth > DEPTH_MAX && matches!(node, Node::List(_) | Node::Object(_));
     if deep {
         return Err((ErrorWord::TooDeep, path.to_string(), "objects and lists in at most 4 levels"));
@@ -117,50 +130,77 @@ fn no_json(bytes: &[u8], error: &serde_json::Error) -> DecodeError {
     DecodeError::new(None, ErrorWord::NotJson, Some(&place), Some("JSON in UTF-8 (RFC 8259)"))
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Borrowed(v)))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Text<'de>, E> {
+        Ok(Text(Cow::Owned(v.to_owned())))
+    }
+}
+
+impl<'de> Deserialize<'de> for Node<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NodeVisitor)
     }
 }
 
+/// Fields for which an object makes room at once; an event has some ten.
+const ROOM: usize = 12;
+
 struct NodeVisitor;
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = Node<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
+    fn visit_unit<E>(self) -> Result<Node<'de>, E> {
         Ok(Node::Null)
     }
 
-    fn visit_bool<E>(self, v: bool) -> Result<Node, E> {
+    fn visit_bool<E>(self, v: bool) -> Result<Node<'de>, E> {
         Ok(Node::Bool(v))
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Node, E> {
+    fn visit_i64<E>(self, v: i64) -> Result<Node<'de>, E> {
         Ok(Node::Integer(v.into()))
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Node, E> {
+    fn visit_u64<E>(self, v: u64) -> Result<Node<'de>, E> {
         Ok(Node::Integer(v.into()))
     }
 
-    fn visit_f64<E>(self, v: f64) -> Result<Node, E> {
+    fn visit_f64<E>(self, v: f64) -> Result<Node<'de>, E> {
         Ok(Node::Number(v))
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Node, E> {
-        Ok(Node::Text(v.to_owned()))
+    fn visit_borrowed_str<E: de::Error>(self, v: &'de str) -> Result<Node<'de>, E> {
+        TextVisitor.visit_borrowed_str(v).map(Node::Text)
     }
 
-    fn visit_string<E>(self, v: String) -> Result<Node, E> {
-        Ok(Node::Text(v))
+    fn visit_str<E: de::Error>(self, v: &str) -> Result<Node<'de>, E> {
+        TextVisitor.visit_str(v).map(Node::Text)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Node, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Node<'de>, A::Error> {
         let mut nodes = Vec::new();
         while let Some(node) = all.next_element()? {
             nodes.push(node);
@@ -168,9 +208,12 @@ impl<'de> Visitor<'de> for NodeVisitor {
         Ok(Node::List(nodes))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Node, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<Node<'de>, A::Error> {
         let mut fields = Vec::new();
         while let Some(field) = all.next_entry()? {
+            if fields.is_empty() {
+                fields.reserve(ROOM);
+            }
             fields.push(field);
         }
         Ok(Node::Object(fields))

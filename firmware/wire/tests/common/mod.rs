@@ -1,6 +1,8 @@
 //! The vectors, and how both sides say what a message means in their form (`vectors/README.md`).
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use truetwin_wire::{
     Scalar,
@@ -71,8 +73,8 @@ pub fn value(scalar: &Scalar) -> Value {
     }
 }
 
-pub fn map<T>(all: &[(String, T)], value: impl Fn(&T) -> Value) -> Value {
-    Value::Object(all.iter().map(|(key, v)| (key.clone(), value(v))).collect())
+pub fn map<T>(all: &[(Arc<str>, T)], value: impl Fn(&T) -> Value) -> Value {
+    Value::Object(all.iter().map(|(key, v)| (key.to_string(), value(v))).collect())
 }
 
 /// What the hub read, in the vectors' form.
@@ -80,36 +82,36 @@ pub fn incoming(incoming: &Incoming) -> Value {
     let mut means = Means::default();
     let word = |w: &dyn std::fmt::Display| json!(w.to_string());
     let mut envelope = |event: &str| {
-        means.put("event", event).put("session", incoming.session.as_str()).put("boot", incoming.boot.as_str());
+        means.put("event", event).put("session", &*incoming.session).put("boot", &*incoming.boot);
         means.put("seq", incoming.seq).put("up_ms", incoming.up_ms).put("ts", incoming.ts.clone());
     };
     match &incoming.event {
         Event::Heartbeat => envelope("heartbeat"),
         Event::ActionReport(r) => {
             envelope("device_action_report");
-            means.put("op", r.op.as_str()).put("action", r.action.as_str()).put("property", r.property.clone());
+            means.put("op", &*r.op).put("action", &*r.action).put("property", r.property.as_deref());
             means.put("result", word(&r.result)).put("status", map(&r.status, value));
             means.put("evidence", map(&r.evidence, |w| word(w))).put("reason", r.reason.map(|w| word(&w)));
             means.put("eta_ms", r.eta_ms).put("clamped", r.clamped).put("dup", r.dup);
         }
         Event::DeviceState(s) => {
             envelope("device_state");
-            means.put("op", s.op.clone()).put("status", map(&s.status, value)).put("cause", word(&s.cause));
-            means.put("evidence", map(&s.evidence, |w| word(w))).put("seen", map(&s.seen, |op| json!(op)));
+            means.put("op", s.op.as_deref()).put("status", map(&s.status, value)).put("cause", word(&s.cause));
+            means.put("evidence", map(&s.evidence, |w| word(w))).put("seen", map(&s.seen, |op| json!(**op)));
         }
         Event::Description(d) => {
             envelope("description");
-            means.put("desc", d.desc.as_str()).put("page", d.page).put("pages", d.pages);
+            means.put("desc", &*d.desc).put("page", d.page).put("pages", d.pages);
             means.put("properties", d.properties.iter().map(property).collect::<Vec<_>>());
             means.put("actions", d.actions.iter().map(action).collect::<Vec<_>>());
         }
         Event::Hello(h) => {
             envelope("hello");
             means.put("proto", h.proto).put("level", h.level).put("fw", h.fw.as_str()).put("model", h.model.as_str());
-            means.put("desc", h.desc.as_str()).put("cause", word(&h.cause)).put("state", map(&h.state, value));
+            means.put("desc", &*h.desc).put("cause", word(&h.cause)).put("state", map(&h.state, value));
             means.put("properties", h.properties.iter().map(property).collect::<Vec<_>>());
             means.put("actions", h.actions.iter().map(action).collect::<Vec<_>>()).put("exclusive", json!(h.exclusive));
-            means.put("evidence", map(&h.evidence, |w| word(w))).put("seen", map(&h.seen, |op| json!(op)));
+            means.put("evidence", map(&h.evidence, |w| word(w))).put("seen", map(&h.seen, |op| json!(**op)));
             let mut means = means.end();
             means["inline"] = json!(h.inline);
             return means;
@@ -120,7 +122,7 @@ pub fn incoming(incoming: &Incoming) -> Value {
 
 fn action(action: &ActionWire) -> Value {
     let mut means = Means::default();
-    means.put("name", action.name.as_str()).put("expected_ms", action.expected_ms);
+    means.put("name", &*action.name).put("expected_ms", action.expected_ms);
     means.put("role", action.role.map(|w| w.as_str())).put("feedback", action.feedback.map(|w| w.as_str()));
     let mut means = means.end();
     means["repeatable"] = json!(action.repeatable);
@@ -131,8 +133,8 @@ fn property(p: &PropertyWire) -> Value {
     // The vectors write 5 where the number is 5.0.
     let number = |v: f64| if v.fract() == 0.0 { json!(v as i64) } else { json!(v) };
     let mut means = Means::default();
-    means.put("name", p.name.as_str()).put("label", p.label.clone()).put("role", p.role.map(|w| w.as_str()));
-    means.put("kind", p.kind.as_str()).put("unit", p.unit.clone()).put("min", p.min.map(number));
+    means.put("name", &*p.name).put("label", p.label.clone()).put("role", p.role.map(|w| w.as_str()));
+    means.put("kind", p.kind.as_str()).put("unit", p.unit.as_deref()).put("min", p.min.map(number));
     means.put("max", p.max.map(number)).put("step", p.step.map(number)).put("tolerance", p.tolerance.map(number));
     means.put("values", p.values.clone()).put("class", p.class.map(|w| w.as_str()));
     means.put("feedback", p.feedback.as_str()).put("expected_ms", p.expected_ms).put("stable_ms", p.stable_ms);
