@@ -2,7 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::Poll,
     time::{Duration, Instant},
@@ -165,7 +165,7 @@ impl Server {
             let (elapsed, notes) = (started.elapsed(), noting.take());
             observer.call(&Ended { guest, tool, arguments: &call.arguments, answer, notes: &notes, elapsed });
         };
-        let work = tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by);
+        let work = pin!(tools::call(&desk, || self.house(guest), tool, &call.arguments, &guest.caller, answer_by));
         let rendered = tokio::select! {
             outcome = caught(work) => match outcome {
                 Some(Ok(rendered)) => rendered,
@@ -244,9 +244,9 @@ impl Server {
 }
 
 /// Runs a future and catches its panic: `None`. The SDK drops the handle of a call's task, so a panic would otherwise
-/// leave the caller without any answer.
-pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
-    let mut work = pin!(work);
+/// leave the caller without any answer. By reference, since a future that takes another one keeps room for it twice, and a call is
+/// copied into its task.
+pub(super) async fn caught<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
     std::future::poll_fn(|context| {
         // Unwind safety: after a panic the future is never polled again, and what it shares (the fleet's handles, the
         // kept house) is either whole or behind a lock that forgives poison.

@@ -1,4 +1,7 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use proptest::prelude::*;
 use rmcp::model::Implementation;
@@ -313,14 +316,14 @@ fn the_caller_s_client_name_cannot_forge_another_caller() {
 #[tokio::test]
 async fn a_panic_in_a_tool_is_caught_and_the_caller_still_answered() {
     let before = AtomicUsize::new(0);
-    let outcome: Option<()> = caught(async {
+    let outcome: Option<()> = caught(pin!(async {
         before.fetch_add(1, Ordering::Relaxed);
         tokio::task::yield_now().await;
         panic!("on purpose: the test wants to see it caught");
-    })
+    }))
     .await;
     assert_eq!((outcome, before.load(Ordering::Relaxed)), (None, 1));
-    assert_eq!(caught(async { 7 }).await, Some(7));
+    assert_eq!(caught(pin!(async { 7 })).await, Some(7));
     let answer = result(answer::internal(Lang::En));
     assert_eq!(answer.is_error, Some(true));
     assert_eq!(answer.structured_content.unwrap()["result"], "unconfirmed");
