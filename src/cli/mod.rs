@@ -102,7 +102,7 @@ pub fn run(cli: Cli) -> anyhow::Result<Exit> {
 fn check_config(file: Option<&Path>, folder: Option<&Path>) -> anyhow::Result<Exit> {
     let config = Config::load(file)?;
     startable(&config, folder)?;
-    for note in config.notes().into_iter().chain(unknown_devices(&config, folder)) {
+    for note in config.notes().into_iter().chain(unknown(&config, folder)) {
         eprintln!("truetwin: note: {}", complete(&note));
     }
     say(&config.in_force())
@@ -121,10 +121,11 @@ fn startable(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
     Err(Failure { exit: Exit::Usage, message }.into())
 }
 
-/// Devices that the configuration speaks of and that have no password in the data folder, if there is one: perhaps a typo.
-fn unknown_devices(config: &Config, folder: Option<&Path>) -> Vec<String> {
+/// What the configuration names in vain, beside the devices of the data folder, if there is one: perhaps a typo. What a device has is in
+/// the journal, which a running hub holds; the start of a hub tells that, too.
+fn unknown(config: &Config, folder: Option<&Path>) -> Vec<String> {
     let Some(Ok(Some(known))) = folder.map(data::device_names) else { return Vec::new() };
-    serve::configured::without_password(config, &known)
+    serve::unknown(config, &known, &serve::Described::new())
 }
 
 /// The configuration of `serve`: the file, and over it the flags. `folder`: the data folder, if a hub is to begin on it.
@@ -291,10 +292,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let config =
             Config::parse("t", "[devices.lamp]\nname = \"lamp\"\n[devices.lmap]\nname = \"other\"\n").expect("good");
-        assert!(unknown_devices(&config, Some(folder.path())).is_empty(), "no data folder to compare it with");
+        assert!(unknown(&config, Some(folder.path())).is_empty(), "no data folder to compare it with");
         let data = data::DataFolder::open(folder.path()).expect("a data folder");
         data.credentials().add(&crate::property::DeviceId::new("lamp").expect("an id")).expect("added");
-        let told = unknown_devices(&config, Some(folder.path()));
+        let told = unknown(&config, Some(folder.path()));
         assert!(told.len() == 1 && told[0].starts_with("devices.lmap: no device lmap"), "{told:?}");
     }
 }

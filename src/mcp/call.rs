@@ -215,8 +215,9 @@ impl Server {
         fresh
     }
 
-    /// Says in the log which words of a policy select nothing, each once.
+    /// Says in the log which words of a token's lists select nothing, each once; those of the configuration are told at the start.
     fn tell_unmatched(&self, principal: &Principal, house: &House) {
+        let Principal::Token(_) = principal else { return };
         let mut told = self.shared.unmatched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for selector in house.rights().unmatched() {
             if told.len() < UNMATCHED_MAX && told.insert((principal.clone(), selector.clone())) {

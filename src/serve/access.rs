@@ -137,7 +137,7 @@ impl Usual {
 }
 
 /// What two lists grant: neither is everything, to be moved; what is only to be looked at grants no more than that.
-fn scope(devices: Option<&Vec<String>>, read: Option<&Vec<String>>) -> Scope {
+pub(super) fn scope(devices: Option<&Vec<String>>, read: Option<&Vec<String>>) -> Scope {
     let selection = |names: &Vec<String>| match names.iter().any(|name| name == "*") {
         true => Selection::All,
         false => Selection::Of(names.clone()),

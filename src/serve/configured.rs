@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::{
     config::{self, Config, EndpointText, TokenError},
     endpoint::{Address, Profile, Settings, UrlError, parse_url_with},
-    property::DeviceId,
 };
 
 /// What is wrong with one of them. Never quotes a token.
@@ -55,7 +54,7 @@ pub enum Error {
 
 /// All that have a URL, in the order of the file, and what is wrong with the others. Reads their tokens anew: blocks on the
 /// disk.
-pub fn endpoints(config: &Config) -> (Vec<Settings>, Vec<Error>) {
+pub(super) fn endpoints(config: &Config) -> (Vec<Settings>, Vec<Error>) {
     let (mut all, mut broken): (Vec<Settings>, Vec<Error>) = (Vec::new(), Vec::new());
     for text in config.endpoints.iter().filter(|text| text.url.is_some()) {
         match settings(text, &all) {
@@ -64,14 +63,6 @@ pub fn endpoints(config: &Config) -> (Vec<Settings>, Vec<Error>) {
         }
     }
     (all, broken)
-}
-
-/// What an owner should know of devices that the configuration speaks of and that cannot connect: a typo, or one that is to come.
-pub fn without_password(config: &Config, known: &[DeviceId]) -> Vec<String> {
-    let unknown = config.devices.keys().filter(|id| !known.contains(id));
-    unknown
-        .map(|id| format!("devices.{id}: no device {id} has a password (truetwin device add {id}), or it is a typo"))
-        .collect()
 }
 
 fn settings(text: &EndpointText, before: &[Settings]) -> Result<Settings, Error> {

@@ -7,7 +7,7 @@ mod audited;
 mod bearer;
 mod beyond;
 mod bounded;
-pub mod configured;
+mod configured;
 mod confirm;
 mod doorkeeper;
 mod endpoints;
@@ -22,6 +22,7 @@ mod recovered;
 mod retained;
 mod settings;
 mod startable;
+mod unknown;
 
 use std::{
     io,
@@ -39,6 +40,7 @@ pub use self::{
     parts::Parts,
     settings::tls_files,
     startable::{Mistake, mistakes},
+    unknown::{Described, unknown},
 };
 use self::{bounded::Bounded, doorkeeper::Doorkeeper, quiet::Quiet};
 use crate::{
@@ -176,7 +178,7 @@ impl Hub {
         };
         let fleet = Fleet::start(context, limits).await?;
         let mut found = recovered::Found::new(recovered, &config, epoch);
-        for note in configured::without_password(&config, &credentials.list()) {
+        for note in unknown(&config, &credentials.list(), &found.described) {
             tracing::warn!("{note}");
         }
         for device in credentials.list() {
