@@ -248,6 +248,7 @@ async fn a_hub_that_refuses_the_name_or_the_hello_is_dialled_again() {
     rig.hub.reject_next().await;
     let why = rig.until(|h| matches!(h, Happened::Disconnected(_))).await;
     assert!(matches!(&why, Happened::Disconnected(why) if why.starts_with("not accepted")), "{why:?}");
+    assert!(matches!(&why, Happened::Disconnected(why) if why.contains("`truetwin device rotate ")), "{why:?}");
     let mut peer = rig.hub.accept().await;
     peer.hello().await;
     peer.tell(&Command::Refused { reason: ErrorWord::UnknownDevice, path: None, allowed: None }).await;

@@ -21,7 +21,7 @@ use super::{
     credits::Credits,
     door::{Guesses, codec::encode},
     frame::{self, DEVICE_BYTES_MAX, Down, Kind, Up},
-    relay::{Memory, Message, Relay},
+    relay::{Memory, Message, Refusals, Relay},
     rivals::{Origin, Rivals},
     router::{Hanger, Line},
     tls::Certificate,
@@ -47,6 +47,8 @@ pub(super) struct Core {
     pub(super) certificate: Option<Arc<Certificate>>,
     /// Slows down who guesses passwords.
     pub(super) guesses: Guesses,
+    /// What was said of clients without TLS.
+    pub(super) plain: Refusals,
     /// Connections by address.
     pub(super) seats: Seats,
     pub(super) totals: Totals,
@@ -126,6 +128,7 @@ impl Core {
             access,
             certificate: certificate.map(Arc::new),
             guesses: Guesses::new(settings.login_delay_max_ms),
+            plain: Refusals::default(),
             seats: Seats::default(),
             totals: Totals::default(),
             credits: Credits::new(settings.credit_bytes),

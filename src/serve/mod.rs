@@ -159,6 +159,9 @@ impl Hub {
         if !mqtt_addr.ip().is_loopback() && config.mqtt.tls == TlsMode::Off {
             tracing::warn!(%mqtt_addr, "mqtt.tls is \"off\": passwords of devices cross the network as they are");
         }
+        if config.mqtt.tls == TlsMode::Only {
+            tracing::info!("mqtt.tls is \"only\": a device or a program that speaks plain MQTT is refused");
+        }
         let (journal, mut recovered, running) = recovered::open(data.path().to_owned(), &config.journal).await?;
         let recorder = recorded::begin(&config).await?;
         let (config, metrics, credentials) = (Arc::new(config), Metrics::new(), data.credentials());

@@ -124,7 +124,7 @@ async fn run(options: &Options, world: &Arc<World>, mut control: watch::Receiver
                     }
                 };
                 match in_turns(world, &mut control, connection).await {
-                    Some(end) => reason(end),
+                    Some(end) => reason(end, &options.device),
                     None => "switched off".to_owned(),
                 }
             }
@@ -243,10 +243,30 @@ async fn until(control: &mut watch::Receiver<Control>, wanted: impl FnMut(&Contr
     }
 }
 
-fn reason(end: End) -> String {
+/// CONNACK codes of MQTT 5 (3.2.2.2) that a person can do something about.
+const BAD_LOGIN: u8 = 0x86;
+const NOT_AUTHORIZED: u8 = 0x87;
+
+/// Why a connection ended; what its person can do, where only a person can.
+fn reason(end: End, device: &str) -> String {
     match end {
         End::Lost => "lost".to_owned(),
-        End::NotAccepted(code) => format!("not accepted: {code:?}"),
+        End::NotAccepted(code) => {
+            let next = match u8::from(code) {
+                BAD_LOGIN => format!(
+                    "; the hub knows no {device}, or its password is not the one in the password file: `truetwin device list` shows those it \
+                     knows, `truetwin device add {device}` makes one, `truetwin device rotate {device}` gives it another password, \
+                     which is shown once"
+                ),
+                NOT_AUTHORIZED => {
+                    "; the simulator speaks plain MQTT, and the hub refuses that with mqtt.tls = \"only\": \
+                                   mqtt.tls = \"both\" lets it in"
+                        .to_owned()
+                }
+                _ => String::new(),
+            };
+            format!("not accepted: {code:?}{next}")
+        }
         End::TimedOut => "no answer in time".to_owned(),
         End::NoWelcome => "no welcome in time".to_owned(),
         End::Refused => "refused by the hub".to_owned(),

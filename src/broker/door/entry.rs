@@ -1,6 +1,9 @@
 //! Who comes in: who it is, what its role offers it, and the CONNACK.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    net::IpAddr,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use bytes::Bytes;
 
@@ -29,6 +32,7 @@ use crate::{
 /// Where a CONNECT comes from.
 #[derive(Clone, Copy)]
 pub(super) struct Whence {
+    pub(super) address: IpAddr,
     pub(super) peer: Peer,
     pub(super) origin: Origin,
     /// Without TLS.
@@ -48,6 +52,7 @@ pub(super) async fn admit(
     };
     // Whatever was sent is not looked at: it has been on the network as it is, and is not to become a habit.
     if from.plain && core.certificate.as_ref().is_some_and(|certificate| !certificate.plain()) {
+        core.plain.tell_plain(core.now_ms(), from.address, connect.user.filter(|user| rights::is_device_name(user)));
         return Err(refuse(Refusal::Plain));
     }
     // Who names nobody guesses no password: refused without waiting, and takes no place from those who wait.

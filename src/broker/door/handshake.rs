@@ -44,6 +44,7 @@ pub(super) async fn run(core: Arc<Core>, socket: TcpStream, from: IpAddr, place:
         Ok(used) => match decode_connect(&buffer[..used], core.settings.connect_bytes_max) {
             Ok(Some((connect, _))) => {
                 let from = Whence {
+                    address: from,
                     peer: from.into(),
                     origin: place.handshakes().origins.hash_one((from, connect.client_id)),
                     plain: matches!(socket, Socket::Plain(_)),

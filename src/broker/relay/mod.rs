@@ -9,7 +9,7 @@
 //! | `outbox` | what waits for one connection |
 //! | `wanted` | which of its subscriptions still want what is retained |
 //! | `keeper` | how the retained messages outlive the process |
-//! | `refusals` | what the log says of topics that an account was refused |
+//! | `refusals` | what the log says of topics that an account was refused, and of clients without TLS |
 //! | `accounts` | the account's connections: in, out, and what goes between them |
 //!
 //! Nothing here goes over the bus: a message is put into the outboxes of those who are to have it in the turn in which it was
@@ -39,11 +39,11 @@ pub(super) use self::{
     accounts::{Account, AccountState},
     message::{Message, passed_on},
     outbox::Outbox,
-    refusals::Wanted,
+    refusals::{Refusals, Wanted},
     retained::Full,
     tree::Options,
 };
-use self::{keeper::Waiting, refusals::Refusals, retained::Retained, tree::Tree};
+use self::{keeper::Waiting, retained::Retained, tree::Tree};
 use super::{
     conn::Conn,
     core::{Core, lock},

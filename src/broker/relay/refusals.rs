@@ -1,24 +1,26 @@
-//! What is said of topics that an account was refused: once each, with the command that grants them. Its program often shows
-//! nothing, and then the log is all that a person has.
+//! What is said of topics that an account was refused: once each, with the command that grants them; and of clients that come without
+//! TLS where it is required. Their programs often show nothing, and then the log is all that a person has.
 
 use std::{
     collections::HashSet,
     fmt,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
+    hash::{DefaultHasher, Hash, Hasher as _},
+    net::IpAddr,
     sync::Mutex,
 };
 
 use crate::{
     broker::core::lock,
+    peer::Peer,
     topics::{Rights, has_invisible, shown},
 };
 
 /// How long the same is not said again: whoever connects anew each second fills no disk.
 const AGAIN_AFTER_MS: u64 = 600_000;
 
-/// Topics of which something is said in that time, of all accounts together; more are only counted, like all of them
-/// (`truetwin_door_foreign_topics_total`, `truetwin_door_subscriptions_refused_total`).
-const TOPICS_MAX: usize = 64;
+/// Of how much something is said in that time, of all accounts or addresses together; more is only counted, like all of it
+/// (`truetwin_door_foreign_topics_total`, `truetwin_door_subscriptions_refused_total`, `truetwin_door_refused_plain_total`).
+const SAID_MAX: usize = 64;
 
 /// Patterns that a line lists; the others are for `truetwin account list`.
 const PATTERNS_SHOWN: usize = 8;
@@ -49,20 +51,38 @@ struct Said {
 impl Refusals {
     /// Says it, if it was not said lately.
     pub(in crate::broker) fn tell(&self, now_ms: u64, account: &str, rights: &Rights, wanted: Wanted<'_>) {
-        if self.is_new(now_ms, account, wanted) {
+        if self.is_new(now_ms, (account, wanted)) {
             tracing::warn!(account, "{}", Line { account, rights, wanted });
         }
     }
 
-    fn is_new(&self, now_ms: u64, account: &str, wanted: Wanted<'_>) -> bool {
+    /// Says that somebody came without TLS, if it was not said lately. `user`: as whom, if that is a name.
+    pub(in crate::broker) fn tell_plain(&self, now_ms: u64, address: IpAddr, user: Option<&str>) {
+        if self.is_new(now_ms, plain(address, user)) {
+            tracing::warn!(
+                %address,
+                user,
+                "refused: it came without TLS, and mqtt.tls is \"only\"; let it speak TLS and trust what `truetwin tls show --pem` prints, \
+                 or set mqtt.tls = \"both\""
+            );
+        }
+    }
+
+    fn is_new(&self, now_ms: u64, what: impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
-        (account, wanted).hash(&mut hasher);
+        what.hash(&mut hasher);
         let mut said = lock(&self.0);
         if now_ms.saturating_sub(said.since_ms) >= AGAIN_AFTER_MS {
             *said = Said { since_ms: now_ms, what: HashSet::new() };
         }
-        said.what.len() < TOPICS_MAX && said.what.insert(hasher.finish())
+        said.what.len() < SAID_MAX && said.what.insert(hasher.finish())
     }
+}
+
+/// What is said once of clients without TLS: a name at an address, since behind one there may be several devices. Of IPv6 the network, of
+/// whose addresses one host has as many as it likes.
+fn plain(address: IpAddr, user: Option<&str>) -> (Peer, Option<&str>) {
+    (address.into(), user)
 }
 
 /// One refusal in words.
@@ -166,14 +186,24 @@ mod tests {
     }
 
     #[test]
+    fn one_that_comes_without_tls_again_and_again_is_told_of_once_in_a_while() {
+        let refusals = Refusals::default();
+        let new =
+            |now_ms, address: &str, user| refusals.is_new(now_ms, plain(address.parse::<IpAddr>().unwrap(), user));
+        assert!(new(1, "10.0.0.5", Some("lamp")) && !new(2, "10.0.0.5", Some("lamp")));
+        assert!(new(3, "10.0.0.5", Some("fan")) && new(3, "10.0.0.6", None));
+        assert!(new(AGAIN_AFTER_MS, "10.0.0.5", Some("lamp")));
+    }
+
+    #[test]
     fn the_same_is_said_once_in_a_while_and_all_together_is_bounded() {
         let refusals = Refusals::default();
-        let new = |now_ms, account: &str, topic: &str| refusals.is_new(now_ms, account, Wanted::Read(topic));
+        let new = |now_ms, account: &str, topic: &str| refusals.is_new(now_ms, (account, Wanted::Read(topic)));
         assert!(new(5, "me", "a") && !new(6, "me", "a"));
         assert!(new(7, "you", "a") && new(7, "me", "b"));
-        assert!(refusals.is_new(7, "me", Wanted::Write("a")));
+        assert!(refusals.is_new(7, ("me", Wanted::Write("a"))));
         let said = (0..10_000).filter(|at| new(8, "me", &format!("t{at}"))).count();
-        assert_eq!(said, TOPICS_MAX - 4);
+        assert_eq!(said, SAID_MAX - 4);
         assert!(new(AGAIN_AFTER_MS, "me", "a"));
     }
 }
