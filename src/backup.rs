@@ -142,13 +142,17 @@ fn take_files(folder: &Path, copy: &Path) -> Result<(), Error> {
 /// [`Error`]; what is no backup of ours, or a damaged one, changes nothing and makes nothing.
 pub fn restore(folder: &Path, from: &Path) -> Result<Checked, Error> {
     let (files, checked) = look_through(from)?;
+    // Opening a folder that is new makes a hub in it, of which nothing is worth keeping.
+    let there: Vec<bool> = KEPT.iter().map(|name| folder.join(name).exists()).collect();
     let held = DataFolder::open_offline(folder)?;
     journal::restore(folder, from)?;
-    for name in KEPT {
+    for (name, was_there) in KEPT.iter().zip(there) {
         let path = folder.join(name);
-        if path.exists() {
+        if was_there {
             let kept = journal::before_restore(folder, name);
             fs::rename(&path, kept).map_err(disk("move away", &path))?;
+        } else if path.exists() {
+            fs::remove_file(&path).map_err(disk("remove", &path))?;
         }
     }
     for (name, bytes) in &files {
@@ -259,6 +263,21 @@ mod tests {
         assert!(restored.credentials().verify(lamp.as_str(), secret.reveal().as_bytes()));
         assert!(restored.accounts().get(&DeviceId::new("me").unwrap()).is_some());
         assert!(there.join("devices.json.before-restore").exists(), "what was there is kept");
+    }
+
+    #[test]
+    fn where_nothing_was_nothing_is_kept_beside_what_is_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = backed_up(folder.path());
+        let (absent, empty) = (folder.path().join("absent"), folder.path().join("empty"));
+        fs::create_dir(&empty).unwrap();
+        for new in [absent, empty] {
+            restore(&new, &file).unwrap();
+            let mut names: Vec<String> =
+                fs::read_dir(&new).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["devices.json", "epoch", "hub.id", "hub.lock", "journal.db"]);
+        }
     }
 
     #[test]
