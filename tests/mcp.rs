@@ -414,6 +414,8 @@ async fn an_unknown_tool_is_an_error_of_the_protocol_that_names_the_tools() {
     let client = home.client().await;
     let error = client.call("open_the_pod_bay_doors", json!({})).await.expect_err("there is no such tool");
     assert!(matches!(error, ClientError::Call(_)) && error.to_string().contains("find_devices"), "{error}");
+    let error = client.call("set_device_level", json!({})).await.expect_err("nothing has a level");
+    assert!(error.to_string().contains("on and off take switch_device"), "{error}");
     let pong = call(&client, "ping", json!({})).await;
     assert!(pong.structured["pong"].as_str().expect("a text").starts_with("truetwin "));
     home.hub.stop().await;

@@ -222,11 +222,24 @@ impl Voice<'_> {
                     ),
                 }
             }
-            Refusal::UnknownProperty { known, .. } => {
+            Refusal::UnknownProperty { asked, known } => {
                 let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
                 let said = self.spoken_words(&known, terms::property);
                 match said.is_empty() {
                     true => self.bare(RefusalWord::UnknownProperty),
+                    // What set_device_level is for; "which one" would offer a switch as one.
+                    false if asked == "level" => self.both(
+                        format!(
+                            "还没有动：{}没有这样能调的数值，有{}，要怎样？",
+                            self.name(),
+                            choices(&said, Lang::Zh)
+                        ),
+                        format!(
+                            "Nothing has moved: {} has no such level to set; it has {}. What is wanted?",
+                            self.object(),
+                            choices(&said, Lang::En)
+                        ),
+                    ),
                     false => self.both(
                         format!("还没有动：{}没有这一项，有{}，要哪一项？", self.name(), choices(&said, Lang::Zh)),
                         format!(

@@ -455,6 +455,13 @@ fn facts_are_in_the_language_of_the_answer() {
         assert!(!said.contains(" or ") && !said.starts_with("a ") && !said.starts_with("one "), "{said}");
     }
     assert_eq!(allowed(ValueError::OutOfRange { sent: 5.0, min: 16.0, max: 30.0 }).as_deref(), Some("16 到 30"));
+    let level = Refusal::UnknownProperty { asked: "level".into(), known: vec!["relay".into()] };
+    for (lang, said) in [(Lang::En, "has no such level to set; it has relay"), (Lang::Zh, "没有这样能调的数值，有开关")]
+    {
+        let refused = refusal(&level, None, lang);
+        assert!(refused.say.contains(said), "{}", refused.say);
+        assert!(refused.note.is_some_and(|note| note.contains("switch_device")));
+    }
     let empty = Refusal::UnknownProperty { asked: String::new(), known: Vec::new() };
     assert!(refusal(&empty, None, Lang::En).structured.get("allowed").is_none());
     let how = Refusal::InvalidArgument { parameter: "how", sent: "x".into(), allowed: "to, up_by".into() };

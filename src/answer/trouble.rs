@@ -25,7 +25,11 @@ pub enum Trouble {
 pub fn trouble(trouble: Trouble, lang: Lang) -> &'static str {
     match trouble {
         Trouble::UnknownMethod => pick(lang, "这里没有这个功能。", "There is no such function here."),
-        Trouble::UnknownTool => pick(lang, "没有执行：这里没有这个工具。", "Not done: there is no such tool here."),
+        Trouble::UnknownTool => pick(
+            lang,
+            "没有执行：这里没有这个工具，也许设备还没连上，或者没有这一项。",
+            "Not done: there is no such tool here; perhaps a device has not connected yet, or has nothing of the kind.",
+        ),
         Trouble::BadCall => pick(lang, "没有执行：请求不完整。", "Not done: the request was incomplete."),
         Trouble::OneByOne => pick(lang, "没有执行：请一次只说一件事。", "Not done: one request at a time, please."),
         Trouble::NoAccess => pick(lang, "没有执行：没有权限。", "Not done: access was withdrawn."),

@@ -163,7 +163,8 @@ pub(super) async fn call(
         return Err(no_hub(gone).into());
     }
     if let Some(tools) = tools.filter(|tools| !tools.contains(&tool)) {
-        let message = format!("the hub offers no tool {tool:?}; it offers {}", tools.join(", "));
+        let lacks = mcp::Tool::parse(&tool).map(mcp::Tool::lacks).unwrap_or_default();
+        let message = format!("the hub offers no tool {tool:?}{lacks}; it offers {}", tools.join(", "));
         return Err(Failure { exit: Exit::Usage, message }.into());
     }
     let answer = called?.structured;

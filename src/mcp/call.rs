@@ -45,8 +45,10 @@ impl Call {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// No tool of that name is in this caller's catalogue.
-    #[error("no such tool; there are: {}", known.join(", "))]
+    #[error("no such tool{}; there are: {}", tool.map(Tool::lacks).unwrap_or_default(), known.join(", "))]
     NoSuchTool {
+        /// The tool, where others may have it: here is nothing that it could act on.
+        tool: Option<Tool>,
         /// Those there are.
         known: Vec<String>,
     },
@@ -138,12 +140,15 @@ impl Server {
         };
         let guest = &Guest { policy, ..guest.clone() };
         let kept = self.house(guest);
-        let Some(tool) = Tool::parse(&call.tool).filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str()))
-        else {
+        let known = Tool::parse(&call.tool);
+        let Some(tool) = known.filter(|tool| kept.tools.iter().any(|t| t.name == tool.as_str())) else {
             let (principal, tool) = (&guest.principal, call.tool.as_str());
             let why = "unknown_tool";
             self.shared.observer.turned_away(&TurnedAway { principal, guest: Some(guest), tool, why });
-            return Err(NoAnswer::NoSuchTool { known: kept.tools.iter().map(|t| t.name.to_string()).collect() });
+            return Err(NoAnswer::NoSuchTool {
+                tool: known,
+                known: kept.tools.iter().map(|t| t.name.to_string()).collect(),
+            });
         };
         let shared = &*self.shared;
         let answer_by = started + Duration::from_millis(guest.policy.answer_by_ms.min(bound_ms));

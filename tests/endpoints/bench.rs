@@ -85,7 +85,7 @@ impl Host for Script {
                 panic!("as asked");
             }
             if !self.tools.lock().unwrap().contains(&call.tool) {
-                return Err(NoAnswer::NoSuchTool { known: Vec::new() });
+                return Err(NoAnswer::NoSuchTool { tool: None, known: Vec::new() });
             }
             let ms = call.arguments.get("ms").and_then(serde_json::Value::as_u64).unwrap_or(0);
             tokio::select! {

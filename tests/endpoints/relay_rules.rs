@@ -95,7 +95,7 @@ async fn a_failure_is_heard_in_words_in_both_styles() {
     let Heard::Spoken(text) = voice.say("panic", json!({})).await else { panic!() };
     assert!(text.starts_with("工具调用错误: 不确定"), "{text}");
     let Heard::Spoken(text) = voice.say("no_such_tool", json!({})).await else { panic!() };
-    assert_eq!(text, "MCP接入点错误: 没有执行：这里没有这个工具。");
+    assert_eq!(text, "MCP接入点错误: 没有执行：这里没有这个工具，也许设备还没连上，或者没有这一项。");
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,6 +112,33 @@ impl Tool {
         }
     }
 
+    /// What it would need to be in a catalogue, as the end of "no such tool"; what has not connected yet has nothing.
+    pub fn lacks(self) -> &'static str {
+        match self {
+            Self::FindDevices | Self::Ping => "",
+            Self::GetDeviceState => " here: there is no device to look at",
+            Self::SwitchDevice => " here: there is nothing that this caller may switch",
+            Self::SetDeviceLevel => {
+                " here: nothing that this caller may move has a level (brightness, a position, a temperature), as far as devices have \
+                 connected yet; on and off take switch_device"
+            }
+            Self::SetDeviceOption => {
+                " here: nothing that this caller may move has options (modes, colours), as far as devices have connected yet; on and off \
+                 take switch_device"
+            }
+            Self::RunDeviceAction => {
+                " here: nothing that this caller may move has actions, as far as devices have connected yet"
+            }
+            Self::ActivateScene => {
+                " here: there is no scene of which this caller may move all ([[scene]] in the configuration)"
+            }
+            Self::ConfirmOperation => {
+                " here: nothing is asked about before it moves, as far as devices have connected yet"
+            }
+            Self::CheckOperation => " here: there is nothing that this caller may move",
+        }
+    }
+
     /// Whether it moves nothing.
     pub fn only_reads(self) -> bool {
         match self {
