@@ -164,7 +164,7 @@ async fn a_relay_is_asked_from_the_boxes_side_whether_it_leads_here() {
 async fn where_no_hub_runs_a_relay_is_asked_without_throwing_out_who_is_there() {
     for (relay, code, said) in [
         (Relay::Routes, 0, "to another program that uses this token"),
-        (Relay::HasForgotten, 0, "serve will connect it"),
+        (Relay::HasForgotten, 0, "no hub is connected to it: truetwin --data /"),
         (Relay::Hangs, 1, "restart mcp-endpoint-server"),
     ] {
         let (point, folder) = (point(relay).await, tempfile::tempdir().unwrap());

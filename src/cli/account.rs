@@ -2,9 +2,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::{
-    AccountCommand, Exit, Failure, PasswordArgs, complete, say, secret, table::table, tls::only_tls, unexpected,
-};
+use super::{AccountCommand, Exit, Failure, PasswordArgs, say, secret, table::table, tell, tls::only_tls, unexpected};
 use crate::{
     config::Config,
     control::{self, AccountInfo, Request, Response},
@@ -44,10 +42,10 @@ pub(super) fn run(command: AccountCommand, folder: &Path) -> anyhow::Result<Exit
                     "It has to speak TLS (mqtt.tls is \"only\") and to trust what prints: truetwin tls show --pem\n",
                 );
             }
-            say(&complete(&text))
+            tell(&text)
         }
         Response::Accounts { accounts } if json => say(&format!("{}\n", serde_json::json!(accounts))),
-        Response::Accounts { accounts } => say(&complete(&list(&accounts))),
+        Response::Accounts { accounts } => tell(&list(&accounts)),
         Response::Removed { device } => say(&format!("{device} is removed; whoever used it is cut off\n")),
         other @ (Response::Device { .. }
         | Response::Devices { .. }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::{Exit, Failure, say, unexpected};
+use super::{Exit, Failure, say, tell, unexpected};
 use crate::{
     backup,
     control::{self, Request, Response},
@@ -44,8 +44,8 @@ pub(super) fn restore(file: &Path, folder: &Path) -> anyhow::Result<Exit> {
             file.display()
         );
     }
-    say(&format!(
-        "{} is what {} holds; what was there before has .before-restore behind its name. Begin with: truetwin serve --data {}\n",
+    tell(&format!(
+        "{} is what {} holds; what was there before, if anything was, has .before-restore behind its name. Begin with: truetwin serve --data {}\n",
         folder.display(),
         file.display(),
         folder.display()

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{DeviceCommand, Exit, Failure, complete, say, tls::only_tls, unexpected};
+use super::{DeviceCommand, Exit, Failure, say, tell, tls::only_tls, unexpected};
 use crate::{
     config::Config,
     control::{self, Listed, Request, Response},
@@ -40,7 +40,7 @@ pub(super) fn run(command: &DeviceCommand, folder: &Path) -> anyhow::Result<Exit
             if running && only_tls(folder) {
                 text.push_str(TLS_NEEDED);
             }
-            say(&complete(&text))
+            tell(&text)
         }
         Response::Devices { devices } if json => say(&format!("{}\n", serde_json::json!(devices))),
         Response::Devices { devices } => say(&list(&devices)),
@@ -119,6 +119,11 @@ fn sketch(device: &str, password: &Secret, running: Option<&str>, lan: Option<Ip
         "ssid": "...", "wifi_password": "...", "pin": 4,
     });
     add(&settings.to_string());
+    add("");
+    add(
+        "Python, or truetwin sim: the password alone in a file of yours, for --password-file. Paste it after this, then Enter and Ctrl-D:",
+    );
+    add(&format!("(umask 077; cat > {device}.secret)"));
     text
 }
 
@@ -151,6 +156,7 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
         assert!(!text.contains("no board reaches it"));
+        assert!(text.contains("(umask 077; cat > lamp.secret)"), "{text}");
         let settings = text.lines().find(|line| line.starts_with('{')).expect("settings.json");
         let settings: serde_json::Value = serde_json::from_str(settings).expect("JSON");
         assert_eq!((&settings["host"], &settings["port"]), (&"192.168.1.7".into(), &1884.into()));

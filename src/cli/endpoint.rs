@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{EndpointCommand, Exit, Failure, complete, say, secret, table::table, unexpected};
+use super::{EndpointCommand, Exit, Failure, say, secret, table::table, tell, unexpected};
 use crate::{
     answer,
     control::{self, EndpointInfo, Request, Response},
@@ -39,8 +39,8 @@ pub(super) fn add(name: &str, url: &Secret, folder: &Path) -> anyhow::Result<Exi
     say(&format!("{name}: {}\n", about(&info)))?;
     match control::ask(folder, &Request::EndpointAdd { name: name.to_owned(), url: url.clone() }) {
         Ok(Response::Endpoint { endpoint, found, good }) => {
-            say(&complete(&lines(&found)))?;
-            say(&complete(&sent(&endpoint)))?;
+            tell(&lines(&found))?;
+            tell(&sent(&endpoint))?;
             Ok(if good { Exit::Success } else { Exit::NotConfirmed })
         }
         Ok(other) => unexpected(&other),
@@ -48,7 +48,7 @@ pub(super) fn add(name: &str, url: &Secret, folder: &Path) -> anyhow::Result<Exi
             let data = DataFolder::open_offline(folder)?;
             added::add(&data.endpoints(), &[], name, url).map_err(usage)?;
             let folder = folder.display();
-            say(&format!("added; no hub runs, so nothing was dialled: truetwin serve --data {folder} will\n"))
+            tell(&format!("added; no hub runs, so nothing was dialled: truetwin serve --data {folder} will\n"))
         }
         Err(error) => Err(error.into()),
     }
@@ -101,7 +101,7 @@ fn list(folder: &Path, json: bool) -> anyhow::Result<Exit> {
         return say(&format!("{}\n", serde_json::json!(endpoints)));
     }
     if endpoints.is_empty() {
-        return say(&complete("no endpoint; add one with: truetwin endpoint add NAME\n"));
+        return tell("no endpoint; add one with: truetwin endpoint add NAME\n");
     }
     let rows: Vec<[String; 7]> = endpoints.iter().map(row).collect();
     let mut text = table(["name", "state", "last end", "last call", "agent", "valid until", "address"], &rows);
@@ -140,7 +140,7 @@ fn test(name: String, folder: &Path) -> anyhow::Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     };
-    say(&lines(&found))?;
+    tell(&lines(&found))?;
     Ok(if good { Exit::Success } else { Exit::NotConfirmed })
 }
 

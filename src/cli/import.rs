@@ -5,7 +5,7 @@ use std::{io::Read as _, path::Path};
 
 use serde_json::Value as Json;
 
-use super::{Exit, Failure, endpoint, say};
+use super::{Exit, Failure, endpoint, tell};
 use crate::{
     control::{self, Request, Response},
     data::Secret,
@@ -33,7 +33,7 @@ pub(super) fn run(file: Option<&Path>, name: Option<&str>, folder: &Path) -> any
         Some(file) => read(&content(file)?).map_err(|problem| usage(format!("{}: {problem}", file.display())))?,
     };
     for ignored in &sources.ignored {
-        say(&format!("ignored: {ignored}\n"))?;
+        tell(&format!("ignored: {ignored}\n"))?;
     }
     if sources.urls.is_empty() {
         let message =
@@ -50,7 +50,7 @@ pub(super) fn run(file: Option<&Path>, name: Option<&str>, folder: &Path) -> any
             Ok(other) => worst = other,
             Err(error) => {
                 problems += 1;
-                say(&format!("entry {}: not taken: {error:#}\n", at + 1))?;
+                tell(&format!("entry {}: not taken: {error:#}\n", at + 1))?;
             }
         }
         taken.push(name);

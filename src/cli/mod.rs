@@ -227,6 +227,11 @@ fn http_config(folder: &Path) -> String {
     format!("{config:#}\n")
 }
 
+/// Writes what people read: commands that it names have the data folder. What is for machines goes through [`say`].
+fn tell(text: &str) -> anyhow::Result<Exit> {
+    say(&complete(text))
+}
+
 /// Writes a result. A reader that has gone, as `head` does, is no mistake.
 fn say(text: &str) -> anyhow::Result<Exit> {
     let mut stdout = io::stdout().lock();

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::{Exit, TlsCommand, complete, device::lan_address, say};
+use super::{Exit, TlsCommand, device::lan_address, say, tell};
 use crate::{
     config::Config,
     data::{self, Authority, DataFolder, Made},
@@ -18,10 +18,10 @@ pub(super) fn run(command: TlsCommand, folder: &Path) -> anyhow::Result<Exit> {
             }
             let names = if names.is_empty() { own_names() } else { names };
             let made = data::make_certificate(folder, &names)?;
-            say(&complete(&told(&made, &names, &door(folder))))
+            tell(&told(&made, &names, &door(folder)))
         }
         TlsCommand::Show { pem: true } => say(&data::authority(folder)?.pem),
-        TlsCommand::Show { pem: false } => say(&complete(&shown(&data::authority(folder)?, &door(folder)))),
+        TlsCommand::Show { pem: false } => tell(&shown(&data::authority(folder)?, &door(folder))),
     }
 }
 

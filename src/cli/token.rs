@@ -4,7 +4,7 @@ use std::{fmt::Write as _, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{Exit, Failure, TokenCommand, complete, say, table::table, unexpected};
+use super::{Exit, Failure, TokenCommand, say, table::table, tell, unexpected};
 use crate::{
     control::{self, Request, Response, TokenInfo},
     data::{DataFolder, Secret},
@@ -27,9 +27,9 @@ pub(super) fn run(command: TokenCommand, folder: &Path) -> anyhow::Result<Exit> 
             made["token"] = serde_json::json!(token);
             say(&format!("{made}\n"))
         }
-        Response::Token { info, token } => say(&complete(&shown(&info, &token))),
+        Response::Token { info, token } => tell(&shown(&info, &token)),
         Response::Tokens { tokens } if json => say(&format!("{}\n", serde_json::json!(tokens))),
-        Response::Tokens { tokens } => say(&complete(&list(&tokens))),
+        Response::Tokens { tokens } => tell(&list(&tokens)),
         Response::Removed { device } => say(&format!("{device} is revoked; whoever has it is let in no more\n")),
         other @ (Response::Device { .. }
         | Response::Devices { .. }

@@ -37,6 +37,24 @@ pub trait Reach: Send + Sync + 'static {
     fn open<'a>(&'a self, authority: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Wire>>>;
 }
 
+/// A host's name that stands for no address. It is the owner's own word, so it is told in full.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the name of {authority} was not found ({problem}): look at how it is written, then at this machine's network and DNS"
+)]
+struct NoAddress {
+    authority: String,
+    problem: String,
+}
+
+impl NoAddress {
+    fn of(authority: &str, error: &io::Error) -> io::Error {
+        let told = error.to_string();
+        let problem = told.strip_prefix("failed to lookup address information: ").unwrap_or(&told).to_owned();
+        io::Error::new(error.kind(), Self { authority: authority.to_owned(), problem })
+    }
+}
+
 /// Over the network.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Network;
@@ -45,7 +63,7 @@ impl Reach for Network {
     fn open<'a>(&'a self, authority: &'a str) -> BoxFuture<'a, io::Result<Box<dyn Wire>>> {
         Box::pin(async move {
             let mut last = io::Error::from(io::ErrorKind::NotFound);
-            for address in tokio::net::lookup_host(authority).await? {
+            for address in tokio::net::lookup_host(authority).await.map_err(|error| NoAddress::of(authority, &error))? {
                 match tokio::time::timeout(ADDRESS_MAX, TcpStream::connect(address)).await {
                     Ok(Ok(socket)) => {
                         // Answers are small and must not wait for one another.
@@ -107,6 +125,9 @@ fn not_dialled(error: &tungstenite::Error) -> End {
     use tungstenite::Error;
     match error {
         Error::Io(error) => {
+            if let Some(none) = error.get_ref().and_then(|inner| inner.downcast_ref::<NoAddress>()) {
+                return End { said: none.to_string(), ..End::new(EndWord::Unreachable) };
+            }
             let is_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
             let word = if is_tls { EndWord::Tls } else { EndWord::Unreachable };
             End::with(word, None, &error.to_string())
@@ -126,5 +147,23 @@ fn not_dialled(error: &tungstenite::Error) -> End {
         | Error::AttackAttempt
         | Error::Url(_)
         | Error::HttpFormat(_) => End::with(EndWord::NotThere, None, "no websocket"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_not_found_is_told_in_full_and_what_to_look_at() {
+        let error = io::Error::other("failed to lookup address information: Name or service not known");
+        let error = NoAddress::of("voice-box-relay.example.org:8004", &error);
+        let end = not_dialled(&tungstenite::Error::Io(error));
+        assert_eq!(end.word, EndWord::Unreachable);
+        assert_eq!(
+            end.said,
+            "the name of voice-box-relay.example.org:8004 was not found (Name or service not known): look at how it is written, then at \
+             this machine's network and DNS"
+        );
     }
 }
