@@ -1,5 +1,6 @@
 """A socket (or lamp) for truetwin in Python: level 1 of the native protocol, over MQTT 3.1.1 or 5 without TLS. Copy it, put your pin
-into `Relay`, run: python truetwin_socket.py --host 192.168.1.10 --name lamp --password-file lamp.secret [--mqtt 5]"""
+into `Relay`, and the password that `truetwin device add lamp` shows into a file of yours; run:
+python truetwin_socket.py --host 192.168.1.10 --name lamp --password-file lamp.secret [--mqtt 5]"""
 import argparse, json, os, queue, socket, time
 import paho.mqtt.client as mqtt  # pip install paho-mqtt
 
@@ -76,5 +77,5 @@ if __name__ == "__main__":
         args.add_argument(flag, default=default, type=type(default))
     a = args.parse_args()
     try: device = Device(a.name, open(a.password_file).read().strip(), Relay(), a.host, a.port, a.mqtt)
-    except OSError as error: raise SystemExit(f"cannot start: {error}; is {a.password_file} there, and a hub at {a.host}:{a.port}?") from error
+    except OSError as error: raise SystemExit(f"cannot start: {error}; is {a.password_file} there (`truetwin device add {a.name}`), and a hub at {a.host}:{a.port}?") from error
     device.run()
