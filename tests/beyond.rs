@@ -124,6 +124,11 @@ fn a_certificate_of_the_homes_own_is_made_shown_and_renewed_while_the_hub_runs()
     let password = password_of(&data, "lamp");
     let (hub, mqtt, _) = started(folder.path(), &data, &arguments);
     assert_eq!(connack(TcpStream::connect(&mqtt).unwrap(), "lamp", &password), [0x20, 2, 0, 5], "plain");
+    let told = until("who came without TLS is told", || {
+        hub.said().lines().find(|line| line.contains("it came without TLS")).map(str::to_owned)
+    });
+    assert!(told.contains("127.0.0.1") && told.contains("lamp") && told.contains("tls show --pem"), "{told}");
+    assert!(hub.said().contains("speaks plain MQTT is refused"), "{}", hub.said());
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(&fs::read(data.join("ca.pem")).unwrap()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
