@@ -330,8 +330,8 @@ impl Voice<'_> {
                 format!("Nothing sent: it was not agreed to; {the} has not moved."),
             ),
             RefusalWord::Offline => (
-                format!("没有发出：{n}不在线，还从没联系上过。"),
-                format!("Nothing sent: {the} is offline and was never heard."),
+                format!("没有发出：{n}不在线，还从没联系上过，要先让它连上来。"),
+                format!("Nothing sent: {the} is offline and was never heard; it has to connect first."),
             ),
             RefusalWord::HubJustStarted => (
                 format!("没有发出：中枢刚启动，{n}还没连上，半分钟后再说一次。"),
